@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -147,7 +148,8 @@ class Delivery:
 
 
 # With another one of these, the file is another one or goes elsewhere, where the next one is the first.
-_PLACE = ("client_id", "preset", "host", "port", "username", "folder")
+_FILE_NAMES = ("preset", "host", "port", "username", "folder")
+PLACE = ("client_id", *_FILE_NAMES)
 
 
 def add_delivery(
@@ -157,12 +159,12 @@ def add_delivery(
     `given`: its columns, and `secret`, the password or the private key; `client_id` may be None.
 
     Raises CommandError for an unknown vendor, preset or client, a bad host key, a server with a private address that no
-    setting allows, and a name that is taken.
+    setting allows, a name that is taken, and a folder where another delivery has files of the same names.
     """
     vendor = find_vendor(connection, email)
     if list_deliveries(connection, name=name):
         raise CommandError(f"there is a delivery {name} already")
-    row = _make_row(connection, vendor.email, given, settings)
+    row = _make_row(connection, name, vendor.email, given, settings)
     change = sa.insert(deliveries).values(name=name, vendor_id=vendor.id, **row)
     _record(connection, actor, Verb.DELIVERY_ADD, name, vendor.email, change)
     return find_delivery(connection, name)
@@ -174,9 +176,9 @@ def change_delivery(
     """Changes a delivery. `given`: as for `add_delivery`; what is not given stays. The next file to another receiver,
     or of another content, waits as the first one does. Raises CommandError as there."""
     found = find_delivery(connection, name)
-    given = {**{column: getattr(found, column) for column in ("host_key", *_PLACE)}, **given}
-    row = _make_row(connection, found.vendor, given, settings)
-    if any(row[column] != getattr(found, column) for column in _PLACE):
+    given = {**{column: getattr(found, column) for column in ("host_key", *PLACE)}, **given}
+    row = _make_row(connection, name, found.vendor, given, settings)
+    if any(row[column] != getattr(found, column) for column in PLACE):
         row |= {"since": sa.func.now(), "approved_digest": None}
     return _update(connection, actor, Verb.DELIVERY_SET, found, row)
 
@@ -337,14 +339,35 @@ def _read_host_key(text: str) -> str:
     raise CommandError(f"the host key is a type ({known}) and its base64, as `ssh-keyscan HOST` prints them")
 
 
-def _make_row(connection: sa.Connection, email: str, given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Returns the columns that an operator gives, checked, with the secret sealed."""
+def _make_row(
+    connection: sa.Connection, name: str, email: str, given: Mapping[str, Any], settings: Settings
+) -> dict[str, Any]:
+    """Returns the columns that an operator gives of a delivery, checked, with the secret sealed."""
     client = choose_client(connection, email, require_preset(given["preset"]).version, given["client_id"])
     require_public(given["host"], given["port"], settings)
+    _require_own_names(connection, name, given)
     row = {**given, "client_id": client.client_id, "host_key": _read_host_key(given["host_key"])}
     if "secret" in row:
         row["secret_sealed"] = make_seal(settings.read_secret_key()).encrypt(row.pop("secret").encode())
     return row
+
+
+def _require_own_names(connection: sa.Connection, name: str, given: Mapping[str, Any]) -> None:
+    """Raises CommandError if the files of another delivery have the same names in the same folder: each would overwrite
+    those of the other, and both would be called sent."""
+    others = (one for one in list_deliveries(connection) if one.name != name)
+    own = _name_files(**{column: given[column] for column in _FILE_NAMES})
+    for other in others:
+        if _name_files(**{column: getattr(other, column) for column in _FILE_NAMES}) == own:
+            raise CommandError(
+                f"the files of the delivery {other.name} have the same names in this folder of {other.host}; name "
+                "another folder, or remove the other delivery"
+            )
+
+
+def _name_files(preset: str, host: str, port: int, username: str, folder: str) -> tuple[object, ...]:
+    """Returns what is the same for two deliveries whose files overwrite each other."""
+    return require_preset(preset).zip_name, host.lower(), port, username, posixpath.normpath(folder)
 
 
 def _update(connection: sa.Connection, actor: Actor, verb: Verb, found: Delivery, row: Mapping[str, Any]) -> Delivery:

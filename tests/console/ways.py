@@ -149,7 +149,8 @@ def plant_delivery(preset: str, scopes: tuple[str, ...] = EVERY) -> Callable[[Wo
         made = add_client(world, scopes)
         row = {
             "client_id": made.client_id, "preset": preset, "host": "sftp.example.org", "port": 22, "username": "us",
-            "folder": "in", "host_key": HOST_KEY, "secret": PASSWORD, "has_private_key": False, "in_place": False,
+            "folder": world.file_name, "host_key": HOST_KEY, "secret": PASSWORD, "has_private_key": False,
+            "in_place": False,
         }  # fmt: skip
         with world.console.engine.begin() as connection:
             add_delivery(connection, TESTER, world.file_name, world.vendor, row, Settings(secret_key=SECRET))

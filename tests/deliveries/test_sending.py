@@ -95,14 +95,14 @@ class World:
             return [it["state"] for it in list_runs(connection, NAME, 100)][::-1]
 
 
-def add(engine: sa.Engine, settings: Settings, **given: Any) -> None:
-    """Adds the delivery."""
+def add(engine: sa.Engine, settings: Settings, name: str = NAME, **given: Any) -> None:
+    """Adds a delivery."""
     row = {
         "client_id": None, "preset": "oneroster-1.1", "host": "sftp.example.org", "port": 22, "username": "us",
         "folder": "in", "host_key": HOST_KEY, "secret": PASSWORD, "has_private_key": False, "in_place": False, **given,
     }  # fmt: skip
     with engine.begin() as connection:
-        add_delivery(connection, TESTER, NAME, EMAIL, row, settings)
+        add_delivery(connection, TESTER, name, EMAIL, row, settings)
 
 
 @pytest.fixture
@@ -370,6 +370,30 @@ def test_a_second_file_of_a_day_has_a_number(world: World) -> None:
     world.deliver()
     first, second = world.approve(), world.deliver()
     assert second.file_name == str(first.file_name).replace(".zip", "-2.zip")
+
+
+@pytest.mark.parametrize(
+    ("given", "is_free"),
+    [
+        ({}, False),
+        ({"preset": "oneroster-1.2", "host": "SFTP.example.org", "folder": "./in/"}, False),
+        ({"preset": "st-math"}, True),
+        ({"folder": "other"}, True),
+        ({"username": "them"}, True),
+        ({"port": 2222}, True),
+    ],
+)
+def test_no_two_deliveries_have_files_of_one_name(world: World, given: dict[str, Any], is_free: bool) -> None:
+    """Each would overwrite those of the other, and both be called sent."""
+    settings = world.sender.settings
+    if is_free:
+        add(world.engine, settings, "other", **given)
+    else:
+        with pytest.raises(CommandError, match="delivery nightly have the same names in this folder of "):
+            add(world.engine, settings, "other", **given)
+        add(world.engine, settings, "other", **given | {"folder": "other"})
+        with world.engine.begin() as connection, pytest.raises(CommandError, match="have the same names"):
+            change_delivery(connection, TESTER, "other", {"folder": "in"}, settings)
 
 
 LOSSES = [
