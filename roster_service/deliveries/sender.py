@@ -119,10 +119,12 @@ class Sender:
             return
 
         def require_unchanged() -> None:
-            """Raises if the delivery was stopped, or if the rights of the client or the roster have changed: somebody
-            may have been erased."""
-            if self._find(found.name).stopped:
+            """Raises if the delivery was stopped or changed, or if the rights of the client or the roster have changed:
+            somebody may have been erased."""
+            now = self._find(found.name)
+            if now.stopped:
                 raise CommandError("it was stopped meanwhile")
+            _require_same_place(found, now)
             with snapshots.connect() as snapshot:
                 state = admit(snapshot, source.token.admission, source.token.vendor_id)
             if state.revision != package.revision:
@@ -139,7 +141,9 @@ class Sender:
 
     @contextmanager
     def _reach(self, found: Delivery) -> Iterator[Receiver]:
-        with self.owner.connect() as connection:
+        # One snapshot: no server may get the secret of another one.
+        with self.owner.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+            _require_same_place(found, accounts.find_delivery(connection, found.name))
             secret = accounts.read_secret(connection, found.name, self.settings)
         try:
             with self.connect(found, secret, self.settings) as receiver:
@@ -249,6 +253,13 @@ class Sender:
                 yield
             finally:
                 connection.execute(sa.text("SELECT pg_advisory_unlock(:class, hashtext(:name))"), lock)
+
+
+def _require_same_place(found: Delivery, now: Delivery) -> None:
+    """Raises CommandError if a delivery was changed such that its files go elsewhere, or its secret is another kind."""
+    columns = (*accounts.PLACE, "since", "host_key", "has_private_key")
+    if any(getattr(found, column) != getattr(now, column) for column in columns):
+        raise CommandError("it was changed meanwhile")
 
 
 def _list_sent(connection: sa.Connection, found: Delivery, now: datetime) -> Iterator[Content]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -24,6 +25,7 @@ from roster_service.accounts import clients, vendor_rights
 from roster_service.accounts.agreements import set_agreement
 from roster_service.auth.credentials.signing_keys import ensure_signing_key, rotate_signing_key
 from roster_service.db.engine import make_engine
+from roster_service.deliveries import sender
 from roster_service.deliveries.accounts import (
     Delivery,
     add_delivery,
@@ -284,6 +286,10 @@ def test_a_server_without_renames_gets_the_file_in_place_if_it_must(world: World
         ("UPDATE oauth_clients SET enabled = false, version = version + 1", "no longer valid"),
         ("DELETE FROM vendor_grants; UPDATE vendors SET grant_version = grant_version + 1", "no longer valid"),
         ("UPDATE visible_feeds SET revision = revision + 1", "has changed since the file was made"),
+        ("UPDATE deliveries SET folder = 'other'", "it was changed meanwhile"),
+        ("UPDATE deliveries SET host_key = 'another'", "it was changed meanwhile"),
+        ("UPDATE deliveries SET since = now()", "it was changed meanwhile"),
+        ("UPDATE deliveries SET has_private_key = true", "it was changed meanwhile"),
     ],
 )
 @pytest.mark.parametrize("step", [1, 3])
@@ -612,6 +618,28 @@ def test_a_stop_takes_the_file_back_that_is_on_its_way(world: World, monkeypatch
     world.deliver()
     ended = world.approve()
     assert (ended.word, ended.message, world.box.files) == ("stopped", "it was stopped meanwhile", {})
+
+
+def test_a_change_while_the_file_is_made_gives_no_server_the_secret_of_another_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, reached = sender.write_package, Mock(wraps=world.box.connect)
+
+    def change(*given: Any) -> Any:
+        world.change(host="sftp.elsewhere.example", secret="that of elsewhere", has_private_key=False)
+        return make(*given)
+
+    world.deliver()
+    world.approve()
+    world.sender = replace(world.sender, connect=reached)
+    with monkeypatch.context() as patch:
+        patch.setattr(sender, "write_package", change)
+        ended = world.deliver()
+    assert (ended.state, ended.message, reached.call_count) == ("failed", "it was changed meanwhile", 0)
+    world.deliver()
+    assert world.approve().state == "sent"
+    ((to, secret, _),) = [call.args for call in reached.call_args_list]
+    assert (to.host, secret) == ("sftp.elsewhere.example", "that of elsewhere")
 
 
 def test_one_delivery_is_sent_by_one_process_at_a_time(world: World) -> None:
