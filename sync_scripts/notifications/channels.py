@@ -77,6 +77,16 @@ def send_mail(settings: Settings, announcement: Announcement) -> None:
         server.send_message(message)
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Makes a redirect the error that it is: urllib would follow it with a GET, which has no body."""
+
+    def redirect_request(self, *_given: object) -> None:
+        """Returns no request."""
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
+
+
 def post_webhook(settings: Settings, announcement: Announcement) -> None:
     """Posts the announcement as JSON, with a signature if there is a secret. Raises OSError; any status but 2xx is one
     of its kinds."""
@@ -85,7 +95,7 @@ def post_webhook(settings: Settings, announcement: Announcement) -> None:
     if settings.webhook_secret is not None:
         headers[SIGNATURE] = sign(body, settings.webhook_secret, int(time.time()))
     request = urllib.request.Request(settings.webhook_url or "", body, headers, method="POST")  # noqa: S310  (http only)
-    with urllib.request.urlopen(request, timeout=SECONDS):  # noqa: S310
+    with _opener.open(request, timeout=SECONDS):
         pass
 
 

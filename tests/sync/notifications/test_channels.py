@@ -84,7 +84,7 @@ def mail_server() -> Iterator[Received]:
 
 @pytest.fixture
 def hook(request: pytest.FixtureRequest) -> Iterator[Received]:
-    """A receiver of webhooks, which answers with the status of the test, or 204."""
+    """A receiver of webhooks, which answers with the status of the test, or 204, and any GET with 204."""
     received = Received()
     status = getattr(request, "param", 204)
 
@@ -93,6 +93,11 @@ def hook(request: pytest.FixtureRequest) -> Iterator[Received]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             received.posts.append((dict(self.headers), body))
             self.send_response(status)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            self.send_response(204)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -172,8 +177,9 @@ def test_a_webhook_without_a_secret_has_no_signature(hook: Received) -> None:
     assert SIGNATURE not in hook.posts[0][0]
 
 
-@pytest.mark.parametrize("hook", [400, 500], indirect=True)
+@pytest.mark.parametrize("hook", [301, 302, 303, 307, 400, 500], indirect=True)
 def test_a_refused_webhook_is_a_sentence_and_the_mail_is_sent(hook: Received, mail_server: Received) -> None:
+    """Also one that was moved: whoever follows sends no body."""
     settings = Settings(
         webhook_url=f"http://127.0.0.1:{hook.port}/secret-path",
         smtp_url=f"smtp://127.0.0.1:{mail_server.port}",
