@@ -47,10 +47,10 @@ def test_every_machine_is_a_service_and_every_mounted_file_is_there() -> None:
             assert name in SERVICES
 
 
-def test_the_console_has_the_data_folder_of_the_sync() -> None:
-    """It loads what a person uploads, and approves and takes back what the sync keeps there."""
-    for name in ("console", "sync"):
-        assert "office:/var/lib/roster" in SERVICES[name]["volumes"]
+def test_the_console_has_the_data_folder_and_the_exports_of_the_sync() -> None:
+    """It loads what a person uploads, approves and takes back what the sync keeps there, and starts a sync."""
+    exports = "${EXPORTS:?}:/var/lib/roster/exports:ro"
+    assert SERVICES["console"]["volumes"] == SERVICES["sync"]["volumes"] == ["office:/var/lib/roster", exports]
 
 
 @pytest.mark.parametrize("path", sorted(RECIPE.glob("*.sh")), ids=lambda path: path.name)

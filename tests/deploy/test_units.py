@@ -54,6 +54,12 @@ def test_a_service_may_do_little(placed: Path, name: str) -> None:
     assert done.returncode == 0, done.stdout[-200:] + done.stderr
 
 
+@pytest.mark.parametrize("name", ["roster-console.service", "roster-sync.service"])
+def test_what_loads_exports_can_read_those_in_a_home(name: str) -> None:
+    """Operators start loads in the console, too."""
+    assert read_unit(name)["ProtectHome"] == "read-only"
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_runs_as_a_user_of_its_own(name: str) -> None:
     unit = read_unit(name)
