@@ -21,6 +21,7 @@ from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from roster_service.db.deadline import DeadlinePool, enforce_deadline, require_time_left
 from roster_service.db.prepared_statements import allow_preparing
 from roster_service.errors import DatabaseUnavailableError, SettingError
+from roster_service.settings import hide_passwords
 
 # The longest wait for a free connection of the pool.
 POOL_SECONDS = 10
@@ -289,14 +290,14 @@ def _refuse_dead_connection(driver: Any, record: Any, _proxy: object) -> None:
 
 
 def require_reachable(engine: sa.Engine) -> None:
-    """Raises DatabaseUnavailableError if the engine cannot connect. The message is one sentence, without the
-    password."""
+    """Raises DatabaseUnavailableError if the engine cannot connect. The message is one sentence, without passwords."""
     try:
         with engine.connect() as connection:
             connection.execute(sa.text("SELECT 1"))
     except OperationalError as error:
         reason = str(error.orig).strip().splitlines()[0]
-        shown = engine.url.set(drivername="postgresql").render_as_string(hide_password=True)
+        # What SQLAlchemy hides is the password before the host alone.
+        shown = hide_passwords(engine.url.set(drivername="postgresql").render_as_string(hide_password=True))
         raise DatabaseUnavailableError(f"the database at {shown} does not answer: {reason}") from None
 
 

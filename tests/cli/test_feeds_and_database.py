@@ -242,8 +242,8 @@ def test_the_migrations_make_the_tables_that_the_code_declares(engine: sa.Engine
             id="unknown parameter",
         ),
         pytest.param(
-            {"database_url": "postgresql://u:hidden@127.0.0.1:1/d"},
-            "the database at postgresql://u:***@127.0.0.1:1/d does not answer",
+            {"database_url": "postgresql://u:hidden@127.0.0.1:1/d?sslpassword=hidden"},
+            "the database at postgresql://u:***@127.0.0.1:1/d?sslpassword=*** does not answer",
             id="unreachable",
         ),
     ],
