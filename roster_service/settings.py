@@ -52,6 +52,7 @@ _TEMPLATE = """\
 """
 # The values of ROSTER_CONSOLE beside an address.
 CONSOLE_OFF = "off"
+LAST_PORT = 65_535
 # Where the console stands below its address.
 CONSOLE_PATH = "/console"
 
@@ -148,7 +149,8 @@ def read_zone(text: str) -> tzinfo:
 def read_console(text: str) -> str:
     """Accepts `off`, or the address and port of the console."""
     host, _, port = text.rpartition(":")
-    if text != CONSOLE_OFF and not (host and port.isascii() and port.isdigit()):
+    is_port = port.isascii() and port.isdigit() and len(port) < 6 and 1 <= int(port) <= LAST_PORT
+    if text != CONSOLE_OFF and not (host and is_port):
         raise ValueError("must be off, or an address and a port, as 127.0.0.1:8001; the console is its own process")
     return text
 
@@ -221,7 +223,7 @@ class Settings:
     host: str = declare_setting(
         "127.0.0.1", read_text, "address to listen on; another one if the proxy is on another machine"
     )
-    port: int = declare_setting(8000, read_count(1, 65535), "port to listen on")
+    port: int = declare_setting(8000, read_count(1, LAST_PORT), "port to listen on")
     time_zone: tzinfo | None = declare_setting(
         None,
         read_zone,
@@ -452,10 +454,15 @@ class Settings:
         return ":" in self.host
 
     @property
+    def near_port(self) -> int:
+        """The port after that of the service; the one before where there is none."""
+        return self.port + 1 if self.port < LAST_PORT else self.port - 1
+
+    @property
     def console_address(self) -> str | None:
         """The address and port of the console; None if there is none."""
         if self.console is None and self.database_url is None:
-            return f"127.0.0.1:{self.port + 1}"
+            return f"127.0.0.1:{self.near_port}"
         return None if self.console in (None, CONSOLE_OFF) else self.console
 
     def name_run_page(self, run: int) -> str | None:

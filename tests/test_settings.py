@@ -54,6 +54,7 @@ READ = [
     ("ROSTER_HOME", "/srv/roster", "home", Path("/srv/roster")),
     ("ROSTER_HOST", "0.0.0.0", "host", "0.0.0.0"),
     ("ROSTER_PORT", "65535", "port", 65_535),
+    ("ROSTER_CONSOLE", "127.0.0.1:65535", "console_address", "127.0.0.1:65535"),
     ("ROSTER_WORKERS", "1", "workers", 1),
     ("ROSTER_CONTACT", "roster@district.example", "contact", "roster@district.example"),
     ("ROSTER_CONTACT", "https://district.example/roster", "contact", "https://district.example/roster"),
@@ -78,6 +79,11 @@ def test_a_variable_is_read(variable: str, text: str, name: str, value: object) 
     assert getattr(Settings.from_environ({variable: text}), name) == value
 
 
+@pytest.mark.parametrize(("port", "of_console"), [(1, 2), (65_534, 65_535), (65_535, 65_534)])
+def test_the_console_has_a_port_beside_that_of_the_service(port: int, of_console: int) -> None:
+    assert Settings(port=port).console_address == f"127.0.0.1:{of_console}"
+
+
 REFUSED = [
     *(
         ("ROSTER_TIME_ZONE", text)
@@ -91,6 +97,7 @@ REFUSED = [
     ("ROSTER_PORT", " 80"),
     ("ROSTER_PORT", "٨٠٠٠"),
     ("ROSTER_PORT", "9" * 5000),
+    *(("ROSTER_CONSOLE", text) for text in ("127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "[::1]:" + "9" * 5000)),
     ("ROSTER_WORKERS", "0"),
     ("ROSTER_PUBLIC_URL", "roster.example"),
     ("ROSTER_PUBLIC_URL", "ftp://roster.example"),

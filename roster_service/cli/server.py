@@ -68,7 +68,7 @@ def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -
     is_embedded = settings.database_url is None
     # With a database of its own, `roster console` is started by itself, maybe on another machine.
     console = make_own_settings(settings) if is_embedded and settings.console_address is not None else None
-    require_free_port(settings, "ROSTER_HOST", f"ROSTER_PORT, as in `make run PORT={settings.port + 1}`")
+    require_free_port(settings, "ROSTER_HOST", f"ROSTER_PORT, as in `make run PORT={settings.near_port}`")
     if console is not None:
         require_free_port(console, "ROSTER_CONSOLE", "ROSTER_CONSOLE")
     if not settings.trusted_proxies and not is_local_host(settings.host):
