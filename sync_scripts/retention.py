@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import INTERVAL
 
 from roster_service.db.tables import (
     LAST_DAY_STEP,
+    RATE_DAYS,
     REFUSED_DAYS,
     audit,
     audit_days,
@@ -23,9 +24,12 @@ from roster_service.db.tables import (
     changes,
     deletion_requests,
     delivery_runs,
+    oauth1_nonces,
     ordering_chunks,
     orderings,
     pulls,
+    rate_hits,
+    rate_windows,
     refused_requests,
     sync_changes,
     sync_rejections,
@@ -129,6 +133,20 @@ def _delete_disclosures(connection: sa.Connection, before: Before) -> int:
     return sum(_delete_by(column)(connection, before) for column in (audit.c.at, audit_days.c.last_at))
 
 
+def _delete_counters(connection: sa.Connection, before: Before) -> int:
+    """Deletes the counters of throttles, as the service does each hour in which a vendor asks."""
+    old = sa.select(rate_windows.c.key).where(rate_windows.c.last_hit < before)
+    connection.execute(sa.delete(rate_hits).where(rate_hits.c.key.in_(old)))
+    return connection.execute(sa.delete(rate_windows).where(rate_windows.c.key.in_(old))).rowcount
+
+
+def _delete_nonces(connection: sa.Connection, before: Before) -> int:
+    """Deletes the nonces of signed requests, as the service does each hour in which a vendor asks."""
+    return connection.execute(
+        sa.delete(oauth1_nonces).where(oauth1_nonces.c.stamp < sa.extract("epoch", before))
+    ).rowcount
+
+
 def _delete_by(column: sa.Column[Any]) -> Callable[[sa.Connection, Before], int]:
     """Returns the function that deletes the rows of a table by the column of their time."""
     return lambda connection, before: connection.execute(sa.delete(column.table).where(column < before)).rowcount
@@ -154,6 +172,8 @@ KINDS: Mapping[str, KeptRows] = {
     "access log rows": KeptRows(lambda settings: settings.log_days, _delete_disclosures),
     "usage counters": KeptRows(lambda settings: settings.log_days, _delete_by(usage.c.day)),
     "counters of refused requests": KeptRows(lambda _settings: REFUSED_DAYS, _delete_by(refused_requests.c.hour)),
+    "counters of throttles": KeptRows(lambda _settings: RATE_DAYS, _delete_counters),
+    "nonces of signed requests": KeptRows(lambda _settings: 1, _delete_nonces),
     # Whoever has not answered stays.
     "answered deletion requests": KeptRows(
         lambda settings: settings.log_days, _delete_by(deletion_requests.c.answered)

@@ -20,6 +20,9 @@ from roster_service.db.tables import (
     audit,
     audit_days,
     changes,
+    oauth1_nonces,
+    rate_hits,
+    rate_windows,
     refused_requests,
     sync_changes,
     sync_rejections,
@@ -96,6 +99,24 @@ def count(engine: sa.Engine, table: Any) -> int:
 def expire(engine: sa.Engine) -> dict[str, int]:
     """The numbers of deleted rows, of the kinds that had any."""
     return {name: number for name, number in delete_expired(engine, SETTINGS).items() if number}
+
+
+@pytest.mark.parametrize(("days", "is_gone"), [(1.9, False), (2.1, True)])
+def test_counters_of_throttles_and_nonces_end_where_no_vendor_asks(
+    engine: sa.Engine, days: float, is_gone: bool
+) -> None:
+    """Those of logins to the console have addresses in clear."""
+    then = datetime.now(UTC) - timedelta(days=days)
+    with engine.begin() as connection:
+        for at, key in ((then, "old"), (datetime.now(UTC), "new")):
+            connection.execute(sa.insert(rate_windows).values(key=key, hits=1, last_hit=at))
+            connection.execute(sa.insert(rate_hits).values(key=key, slot=0, hit_at=at))
+            nonce = {"stamp": int(at.timestamp()), "client_id": "c", "nonce": key}
+            connection.execute(sa.insert(oauth1_nonces).values(nonce))
+    gone = {"nonces of signed requests": 1} | ({"counters of throttles": 1} if is_gone else {})
+    assert expire(engine) == gone
+    left = 1 if is_gone else 2
+    assert [count(engine, table) for table in (rate_windows, rate_hits, oauth1_nonces)] == [left, left, 1]
 
 
 @pytest.mark.shows(

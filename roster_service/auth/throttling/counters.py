@@ -22,10 +22,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.db.deadline import allow_time
 from roster_service.db.engine import COUNTING_SECONDS
-from roster_service.db.tables import rate_hits, rate_windows
+from roster_service.db.tables import RATE_DAYS, rate_hits, rate_windows
 
-# No window is longer than a day, so a counter without a hit for two days can be deleted.
-KEPT_DAYS = 2
 PAUSE_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
@@ -192,9 +190,9 @@ class _OwnHits:
 
 
 def delete_old_windows(connection: sa.Connection) -> None:
-    """Deletes the counters without a hit for `KEPT_DAYS`: of former limits of a vendor, and of vendors that left."""
+    """Deletes the counters without a hit for `RATE_DAYS`: of former limits of a vendor, and of vendors that left."""
     old = sa.select(rate_windows.c.key).where(
-        rate_windows.c.last_hit < sa.func.now() - sa.text(f"interval '{KEPT_DAYS} days'")
+        rate_windows.c.last_hit < sa.func.now() - sa.text(f"interval '{RATE_DAYS} days'")
     )
     connection.execute(sa.delete(rate_hits).where(rate_hits.c.key.in_(old)))
     connection.execute(sa.delete(rate_windows).where(rate_windows.c.key.in_(old)))

@@ -33,6 +33,8 @@ api_keys = sa.Table(
     sa.Column("expires_at", Stamp),
 )
 
+# No window is longer than a day, so a counter without a hit for so many days can be deleted.
+RATE_DAYS = 2
 # A row for each counter: the number of hits that passed. Concurrent hits wait for the lock of this row.
 rate_windows = sa.Table(
     "rate_windows",
