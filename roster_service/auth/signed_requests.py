@@ -47,11 +47,16 @@ log = logging.getLogger(__name__)
 def take_nonce(engine: sa.Engine, client_id: str, timestamp: int, nonce: str) -> bool:
     """Stores a nonce. Returns False if the client has used it before with this timestamp, in seconds since 1970.
 
-    `engine`: of `make_counting_engine`. Raises SQLAlchemyError if the database cannot store it.
+    `engine`: of `make_counting_engine`, whose commits do not wait for the disk. This one does, set in the same
+    statement: a crash of the database would open the way for a replay. Raises SQLAlchemyError if the database cannot
+    store it.
     """
     row = {"stamp": timestamp, "client_id": client_id, "nonce": nonce}
+    waits = sa.func.set_config("synchronous_commit", "on", True) == "on"
+    values = sa.select(*(sa.literal(value, oauth1_nonces.c[name].type) for name, value in row.items())).where(waits)
     with engine.connect() as connection:
-        return connection.execute(insert(oauth1_nonces).values(row).on_conflict_do_nothing()).rowcount == 1
+        stored = connection.execute(insert(oauth1_nonces).from_select(list(row), values).on_conflict_do_nothing())
+        return stored.rowcount == 1
 
 
 def delete_old_nonces(connection: sa.Connection) -> None:

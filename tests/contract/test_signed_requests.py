@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
-from roster_service.auth.signed_requests import KEPT_SECONDS, WINDOW_SECONDS
+from roster_service.auth.signed_requests import KEPT_SECONDS, WINDOW_SECONDS, take_nonce
 from roster_service.db import engine as engines
 from roster_service.db.tables import audit, last_uses, oauth1_nonces
 from roster_service.schemas.flags import PermissionFlag
@@ -234,6 +234,28 @@ def test_a_request_that_is_not_signed_as_it_must_be_is_refused(
 @pytest.mark.parametrize("seconds", [-WINDOW_SECONDS + 20, WINDOW_SECONDS - 20])
 def test_a_clock_may_be_some_minutes_off(consumer: Consumer, seconds: int) -> None:
     assert consumer.ask("/orgs", oauth_timestamp=shift(seconds)).status == 200
+
+
+# Notes, as a transaction with a nonce is about to commit, whether it waits for the disk.
+_NOTE_COMMITS = """
+CREATE TABLE commits (waits text);
+CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS
+'BEGIN INSERT INTO commits VALUES (current_setting(''synchronous_commit'')); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER note_commit AFTER INSERT ON oauth1_nonces DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION note_commit();
+"""
+
+
+def test_a_nonce_is_on_the_disk_before_its_request_is_answered(engine: sa.Engine) -> None:
+    """Else it would count again after a crash of the database. The counters of the session wait for no disk still."""
+    with engine.begin() as connection:
+        connection.execute(sa.text(_NOTE_COMMITS))
+    counting = engines.make_counting_engine(engine.url.render_as_string(hide_password=False))
+    assert [take_nonce(counting, "c", stamp, "n") for stamp in (1, 2, 1)] == [True, True, False]
+    with counting.connect() as connection:
+        assert connection.scalars(sa.text("SELECT waits FROM commits")).all() == ["on", "on"]
+        assert connection.scalar(sa.text("SELECT current_setting('synchronous_commit')")) == "off"
+    counting.dispose()
 
 
 @pytest.mark.shows(
