@@ -25,6 +25,7 @@ from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.db.tables import feeds
 from roster_service.feeds.data_quality import Doubt, list_doubts, store_counts
 from roster_service.feeds.feed_conditions import explain_no_path
+from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_history import ABSENT
 from roster_service.roster.revisions import open_roster_engine
 from roster_service.settings import Settings
@@ -294,8 +295,10 @@ def _print(report: Report, hint: str | None, doubts: Sequence[Doubt], *, as_json
     if report.findings:
         rows = "1 row is" if report.rejected == 1 else f"{report.rejected:,} rows are"
         click.echo(f"{rows} rejected:\n{report.findings}", err=True)
-    if report.message and not report.dry_run:
+    if report.outcome == HELD and not report.dry_run:
         hint = f"`roster sync approve {report.run}` applies it, `roster sync discard {report.run}` forgets it"
         click.echo(f"held: {report.message}; {hint}", err=True)
+    elif report.message and not report.dry_run:
+        click.echo(f"{report.outcome}: {report.message}", err=True)
     elif report.message:
         click.echo(f"would be held: {report.message}", err=True)

@@ -238,6 +238,19 @@ def test_an_export_of_a_moment_ago_waits_unless_the_operator_says_now(
     assert run("--feed", "springfield", "--now", springfield).exit_code == ExitCode.LOADED
 
 
+@pytest.mark.usefixtures("settings")
+def test_an_export_that_is_the_same_for_days_is_not_called_held(engine: sa.Engine, springfield: Path) -> None:
+    """No approval applies it: its run is not held."""
+    run("--feed", "springfield", springfield)
+    with engine.begin() as connection:
+        connection.execute(sa.update(feeds).values(path=str(springfield)))
+        connection.execute(sa.text("UPDATE sync_runs SET started_at = started_at - interval '9 days'"))
+    stale = run("--feed", "springfield", "--now", springfield)
+    assert stale.exit_code == ExitCode.STALE
+    assert stale.stderr.endswith("\nstale: the export has been the same for 9 days\n")
+    assert "approve" not in stale.output
+
+
 def test_help_shows_every_exit_code() -> None:
     assert (
         set(MEANINGS)
