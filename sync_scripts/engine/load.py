@@ -49,7 +49,7 @@ from sync_scripts.reading.completeness import find_written_at, refuse_changed, r
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
 from sync_scripts.staging.convert import name_source_notices
-from sync_scripts.staging.line_hashes import LastLines, store_digest
+from sync_scripts.staging.line_hashes import LastLines, is_same_with_findings, store_digest
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.row_fingerprints import are_fingerprints_trusted, covers_feed, renew_fingerprints
 from sync_scripts.staging.stage import DamagedFileError, find_damage
@@ -185,15 +185,16 @@ def run_steps(run: Run) -> tuple[Report, bytes | None]:
         staged = _stage(run, follow)
     digest = run.digest(staged)
     found = _compare(run, staged)
-    report = _hold_excess(run, _report(run, found), found.differences, digest)
+    is_same = is_same_with_findings(run.feed.last_digest, digest)
+    report = _hold_excess(run, _report(run, found, is_same=is_same), found.differences, digest)
     if run.options.dry_run or report.outcome == HELD:
         run.keep_changes(found.differences, found.desired)
         return _preview(run, report, found), digest
-    _store_export(run, staged, None if report.findings else digest)
+    _store_export(run, staged, digest, has_findings=bool(report.findings))
     writes.forget_needs(run.connection, found.result.retention)
     if report.outcome == UNCHANGED:
         _store_fingerprints(run, found)
-        return report, digest
+        return _call_stale(run, report) if is_same else report, digest
     return _apply(run, report, found), digest
 
 
@@ -244,7 +245,8 @@ def _check(run: Run, staged: StagedExport, follow: Follow) -> CheckResult:
     return dataclasses.replace(result, notices=notices)
 
 
-def _report(run: Run, found: _Comparison) -> Report:
+def _report(run: Run, found: _Comparison, *, is_same: bool) -> Report:
+    """`is_same`: whether the feed was last loaded from this export, with findings."""
     staged, result, differences = found.staged, found.result, found.differences
     return Report(
         feed=run.request.feed_name,
@@ -261,6 +263,7 @@ def _report(run: Run, found: _Comparison) -> Report:
             *list_lines(result.notices),
             *list_lines(found.district.notices),
             *list_notices(run.connection, run.form, staged.normalized.files, result.retention, found.desired),
+            *([run_record.KNOWN] if is_same else []),
         ),
         dry_run=run.options.dry_run,
         written_at=find_written_at(run.request.path),
@@ -268,8 +271,7 @@ def _report(run: Run, found: _Comparison) -> Report:
 
 
 def _report_last_export(run: Run) -> Report:
-    """The report of a skipped export, which equals the export that the feed was last loaded from. It is stale if the
-    feed has had no other one for too many days: not one that a person gives, only the one at the path of the feed."""
+    """The report of a skipped export, which equals the export that the feed was last loaded from."""
     report = Report(
         feed=run.request.feed_name,
         format=run.form.name,
@@ -282,11 +284,18 @@ def _report_last_export(run: Run) -> Report:
         dry_run=run.options.dry_run,
         written_at=find_written_at(run.request.path),
     )
+    return _call_stale(run, report)
+
+
+def _call_stale(run: Run, report: Report) -> Report:
+    """The report of an export that is as it was, with the outcome `stale` if the feed has had no other one for too many
+    days: not one that a person gives, only the one at the path of the feed."""
     is_own = run.feed.path == str(run.request.path) and run.record is not None
     days = run_record.count_same_days(run.connection, run.feed.id) if is_own else 0
     if not is_own or days < run.options.settings.stale_days:
         return report
-    return dataclasses.replace(report, outcome=STALE, message=f"the export has been the same for {days} days")
+    words = "1 day" if days == 1 else f"{days} days"
+    return dataclasses.replace(report, outcome=STALE, message=f"the export has been the same for {words}")
 
 
 def _hold_excess(run: Run, report: Report, differences: list[Difference], digest: bytes) -> Report:
@@ -324,9 +333,9 @@ def _check_quality(run: Run, report: Report, found: _Comparison) -> list[dict[st
     return [dataclasses.asdict(check) for check in preview_quality(run.connection, roster)]
 
 
-def _store_export(run: Run, staged: StagedExport, digest: bytes | None) -> None:
-    """Stores what the next run needs to know of this export. `digest`: None if it has to look at the export again."""
-    store_digest(run.connection, run.feed.id, digest)
+def _store_export(run: Run, staged: StagedExport, digest: bytes, *, has_findings: bool) -> None:
+    """Stores what the next run needs to know of this export."""
+    store_digest(run.connection, run.feed.id, digest, has_findings=has_findings)
     day_first = sorted(staged.normalized.day_first)
     run.connection.execute(sa.update(feeds).where(feeds.c.id == run.feed.id).values(day_first=day_first))
 

@@ -14,7 +14,7 @@ from rich.table import Table as Grid
 from roster_service.db import tables
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.feeds.run_history import ABSENT, PURGED, TYPES, ReadFile
-from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL, STALE
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import RunPreview
@@ -74,7 +74,6 @@ class Report:
 
     def to_row(self) -> dict[str, Any]:
         """The columns of sync_runs for this report."""
-        rejected = f"{self.rejected:,} {'row was' if self.rejected == 1 else 'rows were'} rejected"
         return {
             "format": self.format,
             "source": self.source,
@@ -86,13 +85,20 @@ class Report:
                 for name, count in self.counts.items()
             },
             "seconds": dict(self.seconds),
-            "message": f"{rejected}: {self.findings.summarize()}" if self.is_partial else self.message,
+            "message": self._explain(),
             "rejected": self.rejected,
             "notices": list(self.notices),
             "files": [dataclasses.asdict(file) for file in self.files],
             "preview": self.preview,
             "written_at": self.written_at,
         }
+
+    def _explain(self) -> str | None:
+        """The message of the run, and of an export that is loaded or stale, how many of its rows were rejected."""
+        if not (self.is_partial or (self.outcome == STALE and self.rejected)):
+            return self.message
+        number = f"{self.rejected:,} {'row was' if self.rejected == 1 else 'rows were'} rejected"
+        return "; ".join(filter(None, (self.message, f"{number}: {self.findings.summarize()}")))
 
     def to_json(self) -> dict[str, Any]:
         """The report as one object for json.dumps."""

@@ -184,6 +184,9 @@ def _make_blank(number: int, width: int, *, secret: bool) -> Blank:
 
 # The first bytes of a digest depend only on facts that are known without reading a file, such as names and sizes.
 STRUCTURE_BYTES = 16
+# In front of the digest of an export with findings, so that it equals no digest: a run skips no such export, because
+# the records that its rejected rows name may be there by now.
+_LOOK_AGAIN = b"again"
 
 
 class DigestingReader:
@@ -262,6 +265,12 @@ def _digest_file(contents: Contents, file: CsvFile) -> bytes:
         return digested.digest
 
 
-def store_digest(connection: sa.Connection, feed_id: int, digest: bytes | None) -> None:
-    """Stores the digest of the export that the feed was loaded from; None: the next run must not skip any export."""
-    connection.execute(sa.update(feeds).where(feeds.c.id == feed_id).values(last_digest=digest))
+def store_digest(connection: sa.Connection, feed_id: int, digest: bytes, *, has_findings: bool) -> None:
+    """Stores the digest of the export that the feed was loaded from. The next run does not skip one with findings."""
+    stored = _LOOK_AGAIN + digest if has_findings else digest
+    connection.execute(sa.update(feeds).where(feeds.c.id == feed_id).values(last_digest=stored))
+
+
+def is_same_with_findings(stored: bytes | None, digest: bytes) -> bool:
+    """Whether the feed was last loaded from an export with this digest, with findings. `stored`: its `last_digest`."""
+    return stored is not None and bytes(stored) == _LOOK_AGAIN + digest

@@ -37,7 +37,8 @@ feeds = sa.Table(
     sa.Column("strict", sa.Boolean, nullable=False, server_default=sa.text("false")),
     # The text of the file that maps words of the SIS to words of OneRoster; NULL: there is none.
     sa.Column("words", CText),
-    # The digest of the export that was loaded last without a rejected row. The same export again changes nothing.
+    # The digest of the export that was loaded last. The same export again changes nothing, unless rows of it were
+    # rejected: then the digest has a mark in front.
     sa.Column("last_digest", sa.LargeBinary),
     # The columns whose days with slashes had the day first when a run read them last, each as its file and header.
     sa.Column("day_first", CTexts, nullable=False, server_default=sa.text("'{}'")),

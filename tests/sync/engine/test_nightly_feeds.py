@@ -185,6 +185,25 @@ def test_an_export_that_stays_the_same_is_stale_after_some_days(runs: Runs, spri
     assert runs.kinds == [AnnouncementKind.RECOVERED]
 
 
+def test_an_export_with_rejected_rows_becomes_stale_too(runs: Runs, springfield: Path) -> None:
+    """A run looks at its rows again, because what they name may be there by now."""
+    runs.settings = dataclasses.replace(runs.settings, stale_days=1)
+    add_feed(runs, "springfield", springfield)
+    codes = []
+    # Another value of a rejected row changes nothing in the roster, and is another export.
+    for value in ("maybe", "perhaps", "perhaps"):
+        cell_of("users", "spr-student-5", "enabledUser", value)(springfield)
+        set_age(springfield, LONG_AGO - 3600)
+        codes += runs.run()
+        with runs.engine.begin() as connection:
+            connection.execute(sa.text("UPDATE sync_runs SET started_at = started_at - interval '1 day'"))
+    assert codes == [ExitCode.PARTIAL, ExitCode.PARTIAL, ExitCode.STALE]
+    words = "the export has been the same for 1 day; 3 rows were rejected: users.csv, column enabledUser: 1 row"
+    assert str(runs.stored[-1][1]).startswith(words)
+    with runs.engine.connect() as connection:
+        assert connection.scalars(sa.select(sync_runs.c.rejected)).all() == [3, 3, 3]
+
+
 def test_a_missing_export_is_stale_and_the_roster_stays(runs: Runs, springfield: Path) -> None:
     add_feed(runs, "springfield", springfield)
     assert runs.run() == [ExitCode.LOADED]
