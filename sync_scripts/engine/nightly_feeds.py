@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import date, tzinfo
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -205,7 +204,11 @@ def _load_feed(sync: NightlySync, feed: NightlyFeed, *, is_last: bool) -> ExitCo
         with record_run(sync.engine, feed.name, feed.format, str(feed.path), find_system_user(None)):
             raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
     rule = CompletenessRule(sync.settings.export_age_minutes, feed.marker)
-    require_complete = partial(rule.require_complete, now=sync.now())
+
+    def require_complete(path: Path) -> None:
+        # The time of now: the load may have waited for another run.
+        rule.require_complete(path, sync.now())
+
     if not is_last:
         require_complete(feed.path)
     options = Options(

@@ -17,6 +17,8 @@ from sync_scripts.reading.rejections import Findings, RefusedExportError, Reject
 
 # How long to wait after an export was changed while it was read.
 CHANGED_SECONDS = 60
+# How far the clocks of two machines may be apart before a date is called one of the future.
+CLOCK_SECONDS = 60
 # The year of an entry of a zip that has no time.
 NO_YEAR = 1980
 
@@ -69,10 +71,13 @@ class CompletenessRule:
             return
         if self.marker is not None:
             self._require_marker(path, self.marker, written)
-        elif (wait := written + self.minutes * 60 - now) > 0:
+        # Not longer: a wrong clock may give a date of any year.
+        elif (wait := min(written - now, 0) + self.minutes * 60) > 0:
+            last = f"was written to {max(0, round(now - written))} seconds ago"
+            if written > now + CLOCK_SECONDS:
+                last = "has a date that lies in the future"
             raise IncompleteExportError(
-                f"{path.name} was written to {max(0, round(now - written))} seconds ago, and may be incomplete; it is "
-                f"loaded {self.minutes} minutes after the last write",
+                f"{path.name} {last}, and may be incomplete; it is loaded {self.minutes} minutes after the last write",
                 wait,
             )
 

@@ -52,13 +52,21 @@ def read_wait(rule: CompletenessRule, export: Path) -> float:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "ago", "wait"), [(5, 60, 0), (5, 5, 0), (5, 2, 180), (5, 0, 300), (0, 0, 0), (5, -1, 360)]
+    ("minutes", "ago", "wait"),
+    [(5, 60, 0), (5, 5, 0), (5, 2, 180), (5, 0, 300), (0, 0, 0), (5, -1, 300), (5, -2_628_000, 300)],
 )
 def test_an_export_waits_until_nobody_wrote_to_it_for_some_minutes(
     export: Path, minutes: int, ago: float, wait: float
 ) -> None:
     touch(last_file(export), ago)
     assert read_wait(CompletenessRule(minutes), export) == wait
+
+
+def test_a_date_in_the_future_is_called_so(export: Path) -> None:
+    """The message of an export that somebody writes to would send its reader to the SIS, and not to a clock."""
+    touch(last_file(export), -2_628_000)
+    with pytest.raises(IncompleteExportError, match="export has a date that lies in the future"):
+        CompletenessRule(5).require_complete(export, NOW)
 
 
 def test_an_export_in_a_folder_of_the_folder_waits_too(tmp_path: Path) -> None:
