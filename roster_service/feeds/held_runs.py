@@ -35,7 +35,8 @@ def keep_export(path: Path, home: Path, run_id: int, folder: str = FOLDER) -> Pa
     try:
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.is_dir():
-            shutil.copytree(path, kept, copy_function=_copy_private)
+            # An editor locks a file by a link to nothing.
+            shutil.copytree(path, kept, copy_function=_copy_private, ignore_dangling_symlinks=True)
             for folder_of_copy in (kept, *(found for found in kept.rglob("*") if found.is_dir())):
                 folder_of_copy.chmod(0o700)
         else:

@@ -5,6 +5,9 @@ An export that is still being copied looks like one whose last rows have vanishe
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,7 +95,8 @@ class CompletenessRule:
 
 
 def find_last_write(path: Path) -> float | None:
-    """Returns when a file of the export was written last, in seconds since the epoch; None if there is no export."""
+    """Returns when a file of the export was written last, in seconds since the epoch; None if there is no export.
+    Raises IncompleteExportError as `take_snapshot` does."""
     return max((written for _, _, written in _list_files(path)), default=None)
 
 
@@ -111,14 +115,39 @@ def find_written_at(path: Path) -> datetime | None:
 
 def take_snapshot(path: Path) -> frozenset[tuple[str, int, float]]:
     """Returns the name, the size and the time of each file of an export: two equal snapshots mean that nobody wrote to
-    it in between."""
+    it in between. Raises IncompleteExportError for a file of which the machine gives neither."""
     return frozenset(_list_files(path))
 
 
 def _list_files(path: Path) -> Iterator[tuple[str, int, float]]:
     try:
-        for entry in [path] if path.is_file() else list_entries(path):
-            found = entry.stat()
+        entries = [path] if path.is_file() else list_entries(path)
+    except OSError as error:
+        # Reading says better why there is no export.
+        if str(error.filename) == str(path):
+            return
+        raise _refuse_unreadable(path, error) from None
+    for entry in entries:
+        # A file that is under way may be gone since the folder was read.
+        with contextlib.suppress(FileNotFoundError):
+            found = _find_status(path, entry)
             yield entry.relative_to(path).as_posix(), found.st_size, found.st_mtime
-    except OSError:
-        return
+
+
+def _find_status(path: Path, entry: Path) -> os.stat_result:
+    """The status of an entry of the export at `path`, or of the link that leads to none. Raises FileNotFoundError if it
+    is gone, and IncompleteExportError if nobody can tell."""
+    try:
+        return entry.stat()
+    except FileNotFoundError:
+        return entry.lstat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return entry.lstat()
+        raise _refuse_unreadable(path, error) from None
+
+
+def _refuse_unreadable(path: Path, error: OSError) -> IncompleteExportError:
+    return IncompleteExportError(
+        f"a file of {path.name} {describe_unreadable(error)}, so it may be incomplete", CHANGED_SECONDS
+    )

@@ -406,6 +406,16 @@ def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
     assert state(engine) == before
 
 
+def test_an_export_with_the_lock_of_an_editor_is_kept(engine: sa.Engine, springfield: Path, options: Options) -> None:
+    load_first(engine, "springfield", springfield)
+    without_rows("demographics", "spr-student-4")(springfield)
+    (springfield / ".#users.csv").symlink_to("me@host.123:456")
+    report = load(engine, "springfield", springfield, options=options)
+    assert report.outcome == "held"
+    kept = Path(snapshot(engine, sync_runs)[report.run]["kept_export"])
+    assert {file.name for file in kept.iterdir()} == {file.name for file in springfield.iterdir() if file.is_file()}
+
+
 def test_an_export_that_cannot_be_kept_fails_the_run(
     engine: sa.Engine, springfield: Path, tmp_path: Path, options: Options
 ) -> None:

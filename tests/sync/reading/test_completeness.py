@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sync_scripts.reading import completeness
 from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError, take_snapshot
 
 NOW = 1_800_000_000.0
@@ -78,6 +79,43 @@ def test_an_export_in_a_folder_of_the_folder_waits_too(tmp_path: Path) -> None:
     touch(tmp_path / "top" / "users.csv", 1)
     touch(tmp_path / "top", 60)
     assert take_snapshot(tmp_path) != before
+
+
+def add_lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Emacs does: a link to nothing."""
+    (folder / ".#users.csv").symlink_to("me@host.123:456")
+    os.utime(folder / ".#users.csv", times=(NOW, NOW - 60 * MINUTE), follow_symlinks=False)
+
+
+def add_vanishing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is gone after the folder was read."""
+    listed = completeness.list_entries
+    monkeypatch.setattr(completeness, "list_entries", lambda path: [folder / ".part", *listed(path)])
+
+
+@pytest.mark.parametrize("add", [add_lock, add_vanishing])
+def test_an_entry_without_a_file_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, add: Callable[[Path, pytest.MonkeyPatch], None]
+) -> None:
+    """Neither from the age, nor from the marker, nor from what sees changes."""
+    for name in ("orgs.csv", "users.csv", "DONE"):
+        touch(tmp_path / name, 60)
+    add(tmp_path, monkeypatch)
+    before = take_snapshot(tmp_path)
+    assert read_wait(CompletenessRule(5), tmp_path) == read_wait(CompletenessRule(5, "DONE"), tmp_path) == 0
+    touch(tmp_path / "users.csv", 2)
+    assert read_wait(CompletenessRule(5), tmp_path) == 180
+    assert read_wait(CompletenessRule(5, "DONE"), tmp_path) == 300
+    assert take_snapshot(tmp_path) != before
+
+
+def test_an_entry_that_the_machine_does_not_give_makes_an_export_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    touch(tmp_path / "users.csv", 60)
+    monkeypatch.setattr(completeness, "list_entries", lambda path: [path / ("x" * 300), path / "users.csv"])
+    with pytest.raises(IncompleteExportError, match=r"a file of .* cannot be read: File name too long"):
+        CompletenessRule(5).require_complete(tmp_path, NOW)
 
 
 def beside(export: Path) -> Path:
