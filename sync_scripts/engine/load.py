@@ -7,8 +7,9 @@ start of the run.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,9 @@ from sync_scripts.engine.run_record import HeldExport, RunRecord
 from sync_scripts.engine.staged_export import StagedExport, add_source_findings, stage_export
 from sync_scripts.formats.tolerated import list_lines
 from sync_scripts.reading.completeness import find_written_at, refuse_changed, require_export, take_snapshot
-from sync_scripts.reading.package import open_package
+from sync_scripts.reading.package import UNREADABLE, open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
+from sync_scripts.reading.rejections import RefusedExportError
 from sync_scripts.staging.convert import name_source_notices
 from sync_scripts.staging.line_hashes import LastLines, is_same_with_findings, store_digest
 from sync_scripts.staging.retained import Retention
@@ -115,17 +117,17 @@ def _load_package(connection: sa.Connection, run: LoadRequest, record: RunRecord
     require_export(run.path)
     if run.options.require_complete is not None:
         run.options.require_complete(run.path)
-    snapshot = take_snapshot(run.path)
-    with open_package(run.path) as package:
+    with _watch_changes(run.path) as require_unchanged, open_package(run.path) as package:
         form, contents = run.family.read(package)
+        # Now: at the end of the run another export may be there.
+        written_at = find_written_at(run.path)
         try:
             # The end of the run is part of this transaction, so the approval of a run that is no longer held fails
             # before the commit.
             with connection.begin() as transaction:
-                report, digest = run_steps(begin(connection, run, record, form, contents, watch))
+                report, digest = run_steps(begin(connection, run, record, form, contents, written_at, watch))
                 watch.stop()
-                if take_snapshot(run.path) != snapshot:
-                    raise refuse_changed(run.path)
+                require_unchanged()
                 if record is not None and report.outcome != HELD:
                     ended, kept = run_record.record_end(
                         connection,
@@ -151,6 +153,24 @@ def _load_package(connection: sa.Connection, run: LoadRequest, record: RunRecord
         except DamagedFileError as error:
             raise find_damage(contents.package, contents.files, error) from None
     return report, []
+
+
+@contextlib.contextmanager
+def _watch_changes(path: Path) -> Iterator[Callable[[], None]]:
+    """Yields a function that raises IncompleteExportError if somebody has changed the export since the block began.
+    Raises that error, too, in place of one that the block raises about an export that is changed: it shows what is
+    neither the old export nor the new one."""
+    snapshot = take_snapshot(path)
+
+    def require_unchanged() -> None:
+        if take_snapshot(path) != snapshot:
+            raise refuse_changed(path) from None
+
+    try:
+        yield require_unchanged
+    except (RefusedExportError, *UNREADABLE):
+        require_unchanged()
+        raise
 
 
 def _show_steps(connection: sa.Connection, feed_name: str, notify: Observer) -> Observer:
@@ -266,7 +286,7 @@ def _report(run: Run, found: _Comparison, *, is_same: bool) -> Report:
             *([run_record.KNOWN] if is_same else []),
         ),
         dry_run=run.options.dry_run,
-        written_at=find_written_at(run.request.path),
+        written_at=run.written_at,
     )
 
 
@@ -282,7 +302,7 @@ def _report_last_export(run: Run) -> Report:
         seconds=run.watch.seconds,
         notices=(*list_lines(run.contents.notices), run_record.KNOWN),
         dry_run=run.options.dry_run,
-        written_at=find_written_at(run.request.path),
+        written_at=run.written_at,
     )
     return _call_stale(run, report)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
@@ -106,15 +107,16 @@ class LoadRequest:
 
 @dataclass(frozen=True)
 class Run:
-    """A run in its transaction. `record`: None for a dry run; `form`, `contents`: with the words of the feed; `feed`:
-    its row; `held`: the held run that an operator has approved, or None; `excluded`: the people whom the roster must
-    not have."""
+    """A run in its transaction. `record`: None for a dry run; `form`, `contents`: with the words of the feed;
+    `written_at`: when the export was written, None if nothing says it; `feed`: its row; `held`: the held run that an
+    operator has approved, or None; `excluded`: the people whom the roster must not have."""
 
     request: LoadRequest
     connection: sa.Connection
     record: RunRecord | None
     form: Format
     contents: Contents
+    written_at: datetime | None
     feed: sa.Row[Any]
     is_new: bool
     held: HeldRun | None
@@ -173,9 +175,10 @@ def begin(
     record: RunRecord | None,
     form: Format,
     contents: Contents,
+    written_at: datetime | None,
     watch: Stopwatch,
 ) -> Run:
-    """Returns the run of a request whose transaction has begun. `form`, `contents`: of its export."""
+    """Returns the run of a request whose transaction has begun. `form`, `contents`, `written_at`: of its export."""
     connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in PLANNING.items())))
     if record is None:
         feed_id, is_new = find_or_add_feed(connection, request.feed_name, request.family.name)
@@ -191,6 +194,7 @@ def begin(
         record=record,
         form=form,
         contents=contents,
+        written_at=written_at,
         feed=feed,
         is_new=is_new,
         held=None if approval is None else read_held_run(connection, feed_id, approval.run),

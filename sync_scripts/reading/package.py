@@ -261,7 +261,10 @@ def _find_bad_entries(entries: list[tuple[str, zipfile.ZipInfo]]) -> Iterator[Re
 def _open_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     try:
         stream = archive.open(entry)
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+    except zipfile.BadZipFile as error:
+        # Its words quote bytes of the file.
+        raise RefusedExportError(Findings.of([Rejection(entry.filename, describe_unreadable(error))])) from None
+    except NotImplementedError as error:
         raise RefusedExportError(Findings.of([Rejection(entry.filename, f"cannot be unpacked: {error}")])) from None
     return open_plain(stream)
 

@@ -30,7 +30,7 @@ from sync_scripts.notifications.announcement import Announcement, AnnouncementKi
 from sync_scripts.reading.completeness import IncompleteExportError
 from tests.actors import TESTER
 from tests.postgres.loaded import load_first
-from tests.sync.export_changes import cell_of
+from tests.sync.export_changes import cell_of, zipped
 
 TODAY = date(2026, 12, 20)
 LONG_AGO = 1_000_000_000.0
@@ -147,22 +147,69 @@ def test_a_marker_is_awaited(runs: Runs, springfield: Path) -> None:
     assert len(runs.slept) == 1
 
 
+def append_line(export: Path) -> None:
+    with (export / "orgs.csv").open("a") as file:
+        file.write("\n")
+
+
+def cut_users(export: Path) -> None:
+    text = (export / "users.csv").read_bytes()
+    (export / "users.csv").write_bytes(text[: len(text) // 2])
+
+
+def remove_users(export: Path) -> None:
+    (export / "users.csv").unlink()
+
+
+def overwrite(export: Path) -> None:
+    """As a copy over the old file begins; it is longer, so the directory of the old one stays."""
+    with export.open("r+b") as file:
+        file.write(b"another zip" * 20)
+
+
+def replace_by_no_zip(export: Path) -> None:
+    (export.parent / "new.zip").write_bytes(b"the beginning of a zip")
+    (export.parent / "new.zip").rename(export)
+
+
+# How somebody changes an export, and whether it is a zip.
+CHANGES = {
+    "a line more": (append_line, False),
+    "users.csv is cut": (cut_users, False),
+    "users.csv is gone": (remove_users, False),
+    "a zip is overwritten": (overwrite, True),
+    "another file has the name of a zip": (replace_by_no_zip, True),
+}
+
+
+@pytest.mark.parametrize("at", ["before staging", "after staging"])
+@pytest.mark.parametrize(("change", "is_zip"), CHANGES.values(), ids=CHANGES)
 def test_an_export_that_changes_while_it_is_read_is_not_loaded(
-    engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine,
+    springfield: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], None],
+    is_zip: bool,
+    at: str,
 ) -> None:
+    """Whatever fails first because of the change."""
     from sync_scripts.engine import load as engine_module
 
+    path = zipped(springfield, tmp_path / "export.zip") if is_zip else springfield
     real = engine_module.stage_export
 
     def stage(*arguments: Any) -> Any:
+        if at == "before staging":
+            change(path)
         staged = real(*arguments)
-        with (springfield / "orgs.csv").open("a") as file:
-            file.write("\n")
+        if at == "after staging":
+            change(path)
         return staged
 
     monkeypatch.setattr(engine_module, "stage_export", stage)
     with pytest.raises(IncompleteExportError, match="changed while it was read"):
-        load(engine, "springfield", springfield)
+        load(engine, "springfield", path)
     with engine.connect() as connection:
         assert connection.scalar(sa.text("SELECT count(*) FROM orgs")) == 0
         assert connection.scalars(sa.select(sync_runs.c.outcome)).all() == ["incomplete"]

@@ -321,6 +321,17 @@ def test_a_damaged_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: Pa
     assert "users.csv is truncated or damaged" in read_refusal(shared_engine, path)
 
 
+def test_the_reason_of_a_damaged_zip_quotes_no_byte_of_it(
+    shared_engine: sa.Engine, springfield: Path, tmp_path: Path
+) -> None:
+    path = zipped(springfield, tmp_path / "export.zip")
+    data = path.read_bytes()
+    # In front of the file itself, not in the directory.
+    path.write_bytes(data.replace(b"users.csv", b"Ms Krabap", 1))
+    refusal = read_refusal(shared_engine, path)
+    assert ("users.csv is truncated or damaged" in refusal, "Krabap" in refusal) == (True, False)
+
+
 def test_a_file_that_the_machine_does_not_give(shared_engine: sa.Engine, springfield: Path) -> None:
     (springfield / "users.csv").unlink()
     # It is there, and nobody can read its first byte.
