@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import lzma
 import os
 import shutil
 import zipfile
@@ -77,7 +78,7 @@ def has_text(path: Path, *texts: str) -> bool:
                     with packed.open(name) as stream:
                         if _finds(stream, wanted):
                             return True
-    except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+    except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError):
         return True
     return not is_there(str(path))
 

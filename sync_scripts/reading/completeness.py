@@ -106,9 +106,11 @@ def find_written_at(path: Path) -> datetime | None:
     times: list[datetime] = []
     if path.is_file():
         with zipfile.ZipFile(path) as archive:
-            times = [
-                datetime(*entry.date_time).astimezone() for entry in archive.infolist() if entry.date_time[0] > NO_YEAR
-            ]
+            entries = [entry.date_time for entry in archive.infolist() if entry.date_time[0] > NO_YEAR]
+        for entry in entries:
+            # The bits of a zip can say the month 0, and 60 seconds.
+            with contextlib.suppress(ValueError):
+                times.append(datetime(*entry).astimezone())
     written = find_last_write(path)
     return max(times, default=None if written is None else datetime.fromtimestamp(written, UTC))
 

@@ -15,7 +15,9 @@ from sync_scripts.reading.lines import decode_cell
 from sync_scripts.reading.rejections import Findings, Rejection, cut_value
 from sync_scripts.reading.repair import find_line_faults, split_line
 
-# A table of PostgreSQL holds at most 1,600 columns; exports have far fewer.
+# A row of a table of PostgreSQL has at most 8,160 bytes, and up to 24 of them for each cell that is not blank; exports
+# have far fewer columns.
+MOST_COLUMNS = 300
 MOST_METADATA_COLUMNS = 200
 KEY_LENGTH = 100
 SEPARATED = "the columns are separated by {}; separate them by commas"
@@ -147,6 +149,9 @@ def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Rejecti
         name = column.written if column.meant in declared else str(number)
         return Rejection(file.file_name, reason, 1, name, column.written)
 
+    if len(columns) > MOST_COLUMNS:
+        yield Rejection(file.file_name, f"has more than {MOST_COLUMNS} columns", 1)
+        return
     if sum(_is_own(column.meant, file) for column in columns) > MOST_METADATA_COLUMNS:
         yield Rejection(file.file_name, f"has more than {MOST_METADATA_COLUMNS} metadata columns", 1)
     seen: set[str] = set()

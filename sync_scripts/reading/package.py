@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import lzma
 import re
 import zipfile
 import zlib
@@ -34,7 +35,7 @@ LITTER = ("__MACOSX", ".DS_Store", "._", "Thumbs.db", "desktop.ini")
 MOST_RATIO = 200
 MOST_BYTES = 100 * 2**30
 # The errors that a damaged zip, a failing disk or broken UTF-16 raises in the middle of a file.
-UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, UnicodeDecodeError)
+UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, UnicodeDecodeError)
 # A file of at most this size may have any ratio.
 HARMLESS_BYTES = 2**20
 # How many files of other kinds are compared with those of the format.

@@ -10,7 +10,7 @@ from roster_service.db.tables import orgs
 from sync_scripts.formats.cells import TEXT
 from sync_scripts.formats.model import Cell
 from sync_scripts.formats.oneroster import ONEROSTER_1_1
-from sync_scripts.reading.headers import MOST_METADATA_COLUMNS, read_header
+from sync_scripts.reading.headers import MOST_COLUMNS, MOST_METADATA_COLUMNS, read_header
 
 ORGS = ONEROSTER_1_1.find_file("orgs")
 GOOD = "sourcedId,status,dateLastModified,name,type,identifier,parentSourcedId"
@@ -48,6 +48,7 @@ REFUSED = {
         GOOD + "".join(f",metadata.{number}" for number in range(MOST_METADATA_COLUMNS + 1)),
         [(None, f"has more than {MOST_METADATA_COLUMNS} metadata columns")],
     ),
+    "too many": (GOOD + "," * MOST_COLUMNS, [(None, f"has more than {MOST_COLUMNS} columns")]),
 }
 
 # Headers that are not as declared, and the deviations in them.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import zipfile
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -310,8 +312,35 @@ def test_a_truncated_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: 
     assert "neither a folder nor a zip, or a damaged one" in read_refusal(shared_engine, path)
 
 
-def test_a_damaged_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
+# A day, and a time, of an entry that are none: the zip has each as 16 bits.
+TIMES = {
+    "60 seconds": (2026 - 1980 << 9 | 11 << 5 | 28, 30),
+    "the month 0": (2026 - 1980 << 9 | 28, 0),
+    "the day 0": (2026 - 1980 << 9 | 11 << 5, 0),
+}
+
+
+@pytest.mark.parametrize(("day", "time"), TIMES.values(), ids=TIMES)
+def test_an_entry_of_a_zip_may_have_a_time_that_is_none(
+    shared_engine: sa.Engine, springfield: Path, tmp_path: Path, day: int, time: int
+) -> None:
     path = zipped(springfield, tmp_path / "export.zip")
+    data = bytearray(path.read_bytes())
+    # Of the first entry, in the directory.
+    struct.pack_into("<HH", data, data.index(b"PK\x01\x02") + 12, time, day)
+    path.write_bytes(bytes(data))
+    with zipfile.ZipFile(path) as archive:
+        others = [datetime(*entry.date_time).astimezone() for entry in archive.infolist()[1:]]
+    report = load(shared_engine, "feed", path, options=Options(dry_run=True))
+    assert report.written_at == max(others)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: Path, method: int) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for file in springfield.iterdir():
+            archive.write(file, file.name)
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
         entry = archive.getinfo("users.csv")
