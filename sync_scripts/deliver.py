@@ -31,13 +31,18 @@ PAUSES = (0, 60, 300, 1500)
 
 def is_due(delivery: Delivery, now: datetime, *, after_sync: bool) -> bool:
     """Whether a delivery is sent now: after the nightly sync, or from its hour on, once a day in the time zone of
-    `now`. A file that waits for an operator at its hour is made once."""
-    done = delivery.sent_at if delivery.hour is None or delivery.state != WAITING else delivery.at
-    if delivery.stopped or (
-        done is not None and datetime.fromisoformat(done).astimezone(now.tzinfo).date() == now.date()
-    ):
+    `now`. A file that waits for an operator at its hour is made once. After the sync, the receiver gets what it has not
+    yet, also on the same day: two syncs may begin on one day, and an approval may send a file before one."""
+    if delivery.stopped or after_sync != (delivery.hour is None):
         return False
-    return after_sync if delivery.hour is None else not after_sync and now.hour >= delivery.hour
+    if delivery.hour is None:
+        return delivery.is_first or delivery.has_changed or not _is_today(delivery.sent_at, now)
+    done = delivery.at if delivery.state == WAITING else delivery.sent_at
+    return now.hour >= delivery.hour and not _is_today(done, now)
+
+
+def _is_today(done: str | None, now: datetime) -> bool:
+    return done is not None and datetime.fromisoformat(done).astimezone(now.tzinfo).date() == now.date()
 
 
 def send_due(

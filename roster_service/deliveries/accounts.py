@@ -52,8 +52,8 @@ class Delivery:
     `since`: when what it sends, or where to, was last set; `state`, `message`, `digest`, `file_name`, `at`: of the
     latest run, None before the first; `may_differ`: whether the roster, or what the vendor may see, has changed since
     the file that waits was made, so the file of now may be another one; `sent_at`: of the last file that was
-    sent; `enabled`: whether its client is there and neither this nor the vendor is disabled. Instants are ISO 8601,
-    UTC."""
+    sent; `has_changed`: whether the roster, or what the vendor may see, has changed since that file was made;
+    `enabled`: whether its client is there and neither this nor the vendor is disabled. Instants are ISO 8601, UTC."""
 
     name: str
     vendor: str
@@ -80,6 +80,7 @@ class Delivery:
     at: str | None
     may_differ: bool
     sent_at: str | None
+    has_changed: bool
     enabled: bool
     id: int
 
@@ -230,6 +231,7 @@ def list_deliveries(
         visible_feeds.c.vendor_id == deliveries.c.vendor_id, visible_feeds.c.feed_id == WHOLE
     )
     is_former = latest.c.revision.is_distinct_from(seen.scalar_subquery())
+    at_receiver = sent_at.with_only_columns(sent.c.revision).order_by(sent.c.id.desc()).limit(1).scalar_subquery()
     rows = sa.select(
         deliveries,
         vendors.c.email.label("vendor"),
@@ -237,6 +239,7 @@ def list_deliveries(
         *(latest.c.state, latest.c.message, latest.c.digest, latest.c.file_name, latest.c.started_at.label("at")),
         sa.func.coalesce((latest.c.state == WAITING) & is_former, False).label("may_differ"),
         sent_at.scalar_subquery().label("sent_at"),
+        at_receiver.is_distinct_from(seen.scalar_subquery()).label("has_changed"),
         sa.func.coalesce(vendors.c.enabled & oauth_clients.c.enabled, False).label("enabled"),
     ).select_from(
         deliveries.join(vendors, vendors.c.id == deliveries.c.vendor_id)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -43,10 +44,12 @@ from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import exclude_person
 from roster_service.roster.withheld import WithheldField
 from roster_service.settings import Settings
+from sync_scripts.engine.load import load
 from tests.accounts.agreed import WHOLE
 from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.postgres.loaded import EXPORTS, load_first
+from tests.sync.export_changes import cell_of
 
 from .checker import check
 from .dropbox import DropBox, Killed, Kind
@@ -444,6 +447,23 @@ def test_an_operator_who_narrows_rights_makes_the_file_wait(world: World) -> Non
     waiting = world.deliver()
     assert waiting.state == "waiting"
     assert "schools would vanish" in str(waiting.message)
+
+
+@pytest.mark.parametrize("changed", ["the roster", "the rights"])
+def test_a_delivery_knows_whether_its_receiver_has_what_it_sends(world: World, tmp_path: Path, changed: str) -> None:
+    assert [world.deliver().has_changed, world.approve().has_changed] == [True, False]
+    if changed == "the roster":
+        export = Path(shutil.copytree(EXPORTS / "springfield-1.1", tmp_path / "export"))
+        cell_of("users", "spr-student-1", "givenName", "New")(export)
+        load(world.engine, "springfield-1.1", export)
+    else:
+        with world.engine.begin() as connection:
+            vendor_rights.set_district_grant(connection, TESTER, EMAIL, "spr-district", ["spr-elementary"])
+    with world.engine.connect() as connection:
+        assert find_delivery(connection, NAME).has_changed
+    # A file that waits is not at the receiver.
+    last = world.deliver()
+    assert last.has_changed == (last.state == "waiting") == (changed == "the rights")
 
 
 def test_an_erased_person_is_no_loss(world: World) -> None:

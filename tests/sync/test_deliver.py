@@ -18,13 +18,13 @@ from sync_scripts.notifications.announcement import Announcement
 
 # 01:30 on 25 November on a machine five hours behind UTC.
 NOW = datetime(2026, 11, 25, 1, 30, tzinfo=timezone(-timedelta(hours=5)))
-TODAY, YESTERDAY = "2026-11-25T05:10:00.000Z", "2026-11-25T04:50:00.000Z"
+TODAY, YESTERDAY, LATER = "2026-11-25T05:10:00.000Z", "2026-11-25T04:50:00.000Z", "2026-11-25T05:20:00.000Z"
 
 
 def make(**given: Any) -> Delivery:
     """A delivery."""
     values: Mapping[str, Any] = dict.fromkeys(Delivery.__dataclass_fields__)
-    return Delivery(**{**values, "name": "nightly", **given})
+    return Delivery(**{**values, "name": "nightly", "since": "2026-11-01T00:00:00.000Z", **given})
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,12 @@ def make(**given: Any) -> Delivery:
         (make(hour=0, sent_at=TODAY), False, False),
         (make(hour=0, state="failed", at=TODAY), False, True),
         (make(hour=0, state="waiting", at=TODAY), False, False),
+        # A sync that ends after midnight, and the next one before midnight; or a file that was approved by day.
+        (make(sent_at=TODAY, has_changed=True), True, True),
+        (make(sent_at=TODAY, has_changed=True), False, False),
+        (make(sent_at=TODAY, has_changed=True, stopped=True), True, False),
+        (make(sent_at=TODAY, since=LATER), True, True),
+        (make(hour=0, sent_at=TODAY, has_changed=True), False, False),
     ],
 )
 def test_a_delivery_is_due_once_a_day(delivery: Delivery, after_sync: bool, due: bool) -> None:
