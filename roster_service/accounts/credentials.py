@@ -46,14 +46,15 @@ class ListedCredential:
         """Returns whether it ends in so many days."""
         return self.expires_at is not None and datetime.fromisoformat(self.expires_at) <= now + timedelta(days=days)
 
-    def announce(self, day: date, days: int) -> str | None:
+    def announce(self, day: date, days: int, before: date) -> str | None:
         """Returns what to say on a day: `days` days before the last day of the credential, and on the day before it,
-        unless it is disabled. The days are in UTC."""
+        or, once for both, on the first day after these on which something is said, unless it is disabled. `before`: the
+        day on which something was said last. The days are in UTC."""
         if self.expires_at is None or not self.enabled:
             return None
         # The instant is the beginning of the day after, unless the credential was replaced with a grace.
         last = (datetime.fromisoformat(self.expires_at) - timedelta(milliseconds=1)).date()
-        if (last - day).days not in (days, 1):
+        if day > last or not any(before < last - timedelta(days=step) <= day for step in (days, 1)):
             return None
         return f"the {self.kind} {self.name} of {self.vendor} is valid until {last}, UTC"
 

@@ -76,6 +76,15 @@ def renew_statistics(engine: sa.Engine) -> None:
     owner.dispose()
 
 
+def find_renewal(connection: sa.Connection) -> datetime | None:
+    """Returns when `renew_statistics` last ended; None if the database does not know it, as after a crash of its
+    server. Loads take samples of other tables than the one that it asks about."""
+    found: datetime | None = connection.scalar(
+        sa.text("SELECT last_analyze FROM pg_stat_user_tables WHERE relid = 'roster_state'::regclass")
+    )
+    return found
+
+
 def list_exclusions(connection: sa.Connection) -> list[Exclusion]:
     """Lists the exclusions, the oldest first."""
     rows = connection.execute(sa.select(exclusions).order_by(exclusions.c.at, exclusions.c.id_hash))

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from datetime import date, tzinfo
+from datetime import date, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -307,11 +307,15 @@ def send(sync: NightlySync, announcement: Announcement, over: Collection[str] | 
     return failures.keys()
 
 
-def announce_ends(sync: NightlySync, day: date) -> int:
-    """Announces the credentials of which something is to be said on a day, in UTC. Returns their number."""
+def announce_ends(sync: NightlySync, day: date, before: date | None) -> int:
+    """Announces the credentials of which something is to be said on a day, in UTC. `before`: the day of the last sync
+    before this one, None if nobody knows it. Returns their number."""
+    # A second sync of a day says the same: the one before may have been none, but an erasure.
+    yesterday = day - timedelta(days=1)
+    before = yesterday if before is None else min(before, yesterday)
     with sync.engine.connect() as connection:
         found = list_credentials(connection)
-    announced = [(item.vendor, item.announce(day, CREDENTIAL_DAYS)) for item in found]
+    announced = [(item.vendor, item.announce(day, CREDENTIAL_DAYS, before)) for item in found]
     for vendor, words in announced:
         if words is not None:
             send(sync, Announcement(AnnouncementKind.CREDENTIAL, None, words, vendor=vendor))

@@ -190,5 +190,6 @@ def test_an_end_is_announced_some_days_before_and_on_the_day_before(days: int, a
         used_at=None,
         used_from=None,
     )
-    words = listed.announce(date(2026, 12, 1) - timedelta(days=days), 14)
+    day = date(2026, 12, 1) - timedelta(days=days)
+    words = listed.announce(day, 14, day - timedelta(days=1))
     assert words == ("the api key key-0 of reading@example.com is valid until 2026-12-01, UTC" if announced else None)
