@@ -45,7 +45,7 @@ FUNCTIONS = (
     "use_secret_link",
 )
 # Former signatures, in the notation of DROP FUNCTION.
-REMOVED: tuple[str, ...] = ()
+REMOVED: tuple[str, ...] = ("admit_key_holder(bytea, boolean)",)
 # Subfolders of `functions`: if the query is true, a file of the subfolder replaces the file of the same name.
 VARIANTS: Mapping[str, str] = {
     "superuser": "SELECT rolsuper FROM pg_roles WHERE rolname = current_user",

@@ -306,6 +306,11 @@ def find_not_agreed(refusal: str | None) -> NotAgreedError | None:
     return NotAgreedError(said.removeprefix(NOT_AGREED)) if said.startswith(NOT_AGREED) else None
 
 
+def refuse_ended() -> RefusedRequestError:
+    """Makes the refusal of a request that the database has not admitted because its rights have ended or changed."""
+    return RefusedRequestError(Problem.ENDED_TOKEN, "the token is no longer valid; request a new one")
+
+
 def read_state(row: Any) -> RosterState:
     """Returns the state of the roster that a row has. Raises as `Reader.admit`."""
     if row.visible_set == NO_SLOT:
@@ -319,5 +324,5 @@ def read_state(row: Any) -> RosterState:
     if not_agreed := find_not_agreed(row.visible_set):
         raise not_agreed
     if row.visible_set is None:
-        raise RefusedRequestError(Problem.ENDED_TOKEN, "the access token is no longer valid; request a new one")
+        raise refuse_ended()
     return RosterState(row.revision, row.as_of, row.deletions_since)

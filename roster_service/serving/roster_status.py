@@ -19,6 +19,8 @@ from roster_service.feeds.feed_states import FeedState, make_pause
 from roster_service.feeds.roster_state import RosterState
 from roster_service.feeds.run_outcomes import OUTCOMES
 from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING, find_interrupted
+from roster_service.serving.read_statements import STATE_STATEMENT
+from roster_service.serving.reader import read_state
 
 # A nightly run may begin some hours later than that of the night before.
 _MISSING = timedelta(hours=30)
@@ -33,13 +35,16 @@ class RosterStatusReader:
     zone: tzinfo | None
 
     def read(self, admission: Call, vendor_id: int, state: RosterState) -> dict[str, Any]:
-        """Returns the body of `/status` for a caller whom `admission` admits, and who sees the roster in `state`."""
+        """Returns the body of `/status` for a caller whom `admission` admits, and who sees the roster in `state`.
+        Raises as `Reader.admit`."""
         seen = sa.select(visible_feeds.c.feed_id, visible_feeds.c.revision).where(
             visible_feeds.c.vendor_id == vendor_id, visible_feeds.c.feed_id != WHOLE
         )
         with self.serving.connect() as connection:
             fetch_rows(connection, admission.statement, admission.values)
             revisions = {row.feed_id: row.revision for row in connection.execute(seen)}
+            # Afterwards, because the rights may have changed right before: no feed is visible then.
+            read_state(connection.execute(STATE_STATEMENT, {"vendor_id": vendor_id}).one())
         run = sync_runs.alias()
         last = (
             sa.select(run.c.id).where(run.c.feed_id == feeds.c.id).order_by(run.c.id.desc()).limit(1).scalar_subquery()

@@ -32,7 +32,7 @@ from roster_service.schemas.version_words import Wording
 from roster_service.serving.params import Params
 from roster_service.serving.path_filters import ListFilter
 from roster_service.serving.plan import Plan, make_plan, make_resource_view
-from roster_service.serving.reader import Reader, find_not_agreed
+from roster_service.serving.reader import Reader, find_not_agreed, refuse_ended
 from roster_service.serving.request import AuthorizedRequest
 
 
@@ -80,7 +80,7 @@ def authorize_students(engine: sa.Engine, holder: KeyHolder, params: StudentsPar
     """Returns the authorized request of a students query. `engine`: of the serving role.
 
     Raises RefusedRequestError (PRIVILEGE) where the vendor lacks a permission flag or a grant for the request;
-    (NO_GRANT) where it has no grant.
+    (NO_GRANT) where it has no grant; (ENDED_TOKEN) where its rights have changed since the key was found.
     """
     _require_flags(holder, params)
     rights = ContentRights(
@@ -103,7 +103,8 @@ def _find_districts(engine: sa.Engine, admission: Call, values: dict[str, Any]) 
     """Returns the ids of the requested districts that the vendor may see.
 
     Raises RefusedRequestError (PRIVILEGE) where there is none, or where a requested school is not granted; (NO_GRANT)
-    where the vendor may see no district at all, and NotAgreedError where its agreement is why.
+    where the vendor may see no district at all, (ENDED_TOKEN) where its rights have changed, and NotAgreedError where
+    its agreement is why.
     """
     with engine.connect() as connection:
         fetch_rows(connection, admission.statement, admission.values)
@@ -119,14 +120,14 @@ def _find_districts(engine: sa.Engine, admission: Call, values: dict[str, Any]) 
     return list(values["requested_districts"])
 
 
-def list_districts(engine: sa.Engine, holder: KeyHolder) -> list[dict[str, Any]]:
+def list_districts(engine: sa.Engine, vendor_id: int, admission: Call) -> list[dict[str, Any]]:
     """Lists the districts that the vendor may ask for, each with the `districtlea` that names it and with its granted
     schools. Those that left the SIS come last, until the purge deletes them: a consumer that does not ask for them
-    keeps their students. Raises RefusedRequestError (NO_GRANT) where there is none."""
-    admission = holder.admit(guardians=False)
+    keeps their students. Raises RefusedRequestError (NO_GRANT) where there is none, and as `_find_districts` where
+    `admission` admits nobody."""
     with engine.connect() as connection:
         fetch_rows(connection, admission.statement, admission.values)
-        values = {"vendor_id": holder.vendor_id}
+        values = {"vendor_id": vendor_id}
         districts = connection.execute(_make_districts_statement(), values).all()
         schools = connection.execute(_make_granted_schools_statement(), values).all()
         if not districts:
@@ -175,9 +176,13 @@ def _refuse(description: str) -> RefusedRequestError:
 
 
 def _refuse_all(connection: sa.Connection) -> RefusedRequestError:
-    """The refusal where the transaction shows nothing: the agreement may have ended since the key was found."""
-    not_agreed = find_not_agreed(connection.scalar(sa.select(visibility.read_refusal())))
-    return not_agreed or RefusedRequestError(Problem.NO_GRANT, "no district is granted to you")
+    """The refusal where the transaction shows nothing: the agreement may have ended, or the rights may have changed,
+    since the key was found."""
+    if not_agreed := find_not_agreed(connection.scalar(sa.select(visibility.read_refusal()))):
+        return not_agreed
+    if connection.scalar(sa.select(visibility.read_admission())) is None:
+        return refuse_ended()
+    return RefusedRequestError(Problem.NO_GRANT, "no district is granted to you")
 
 
 @functools.cache

@@ -103,8 +103,9 @@ def answer_status(services: VendorServices) -> Response:
     holder = _admit(services)
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     require_no_parameter()
-    list_districts(services.engine, holder)
-    body = services.status.read(holder.admit(guardians=False), holder.vendor_id, holder.state)
+    admission = holder.admit(guardians=False)
+    list_districts(services.engine, holder.vendor_id, admission)
+    body = services.status.read(admission, holder.vendor_id, holder.state)
     response = make_response(json.dumps(body, ensure_ascii=False))
     response.headers.update(make_state_headers(holder.state))
     return response
@@ -149,13 +150,15 @@ def answer_login(services: VendorServices) -> Response:
         problem = Problem.DISABLED if matches else Problem.CREDENTIALS
         raise RefusedRequestError(problem, "the e-mail or the password is wrong")
     token, ends = make_permission_token(holder, services.keys, issuer=services.issuer)
+    # If the rights change during a login, its token is refused at the first use: the login itself shows no record.
+    admission = holder.admit(guardians=False, of_any_version=True)
     members = {
         "token": token,
         "tokenType": "Bearer",
         "expiresIn": PERMISSION_TOKEN_SECONDS,
         "expiresAt": format_instant(ends),
         "flags": sorted(holder.flags),
-        "districts": list_districts(services.engine, holder),
+        "districts": list_districts(services.engine, holder.vendor_id, admission),
     }
     return make_response(json.dumps(members, ensure_ascii=False))
 

@@ -50,7 +50,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT agreed_metadata_keys text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) RETURNS SETOF record
+CREATE FUNCTION public.admit_key_holder(hash bytea, guardians boolean, version integer DEFAULT NULL::integer, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT agreed_metadata_keys text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) RETURNS SETOF record
     LANGUAGE plpgsql SECURITY DEFINER ROWS 1
     SET search_path TO 'public', 'pg_temp'
     AS $$
@@ -64,7 +64,8 @@ BEGIN
     WHERE asking.key_hash = hash AND (asking.expires_at IS NULL OR asking.expires_at > now());
     SELECT asking.prefix INTO known_prefix FROM api_keys asking WHERE asking.key_hash = hash;
     not_agreed := find_agreement_refusal(admitted.id);
-    is_open := coalesce(admitted.enabled, false) AND not_agreed IS NULL;
+    is_open := coalesce(admitted.enabled, false) AND not_agreed IS NULL
+        AND (version IS NULL OR admitted.grant_version = version);
     PERFORM set_config('roster.visibility_key', CASE WHEN is_open THEN admitted.visibility_key::text ELSE '' END, true),
         set_config('roster.guardians', (guardians AND is_open)::text, true),
         set_config('roster.floor', '', true), set_config('roster.as_of', '', true),
@@ -1999,8 +2000,8 @@ GRANT USAGE ON SCHEMA public TO console_role;
 REVOKE ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) TO serving_role;
 
-REVOKE ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT agreed_metadata_keys text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT agreed_metadata_keys text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) TO serving_role;
+REVOKE ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, version integer, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT agreed_metadata_keys text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, version integer, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT agreed_metadata_keys text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) TO serving_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendor_grants TO console_role;
 

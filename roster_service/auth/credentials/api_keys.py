@@ -72,10 +72,12 @@ class KeyHolder:
         """The permission flags, separated by spaces."""
         return " ".join(sorted(self.flags))
 
-    def admit(self, *, guardians: bool) -> Call:
+    def admit(self, *, guardians: bool, of_any_version: bool = False) -> Call:
         """Returns the call that admits the vendor for one transaction: row-level security then shows that transaction
-        the rows of the vendor's grants, and no others. `guardians`: whether it shows guardians too."""
-        return Call(_ADMIT, {"key_hash": self.key_hash, "guardians": guardians})
+        the rows of the vendor's grants, and no others. `guardians`: whether it shows guardians too; `of_any_version`:
+        whether it admits the vendor after a change of its rights, too."""
+        version = None if of_any_version else self.grant_version
+        return Call(_ADMIT, {"key_hash": self.key_hash, "guardians": guardians, "version": version})
 
 
 def issue_key(connection: sa.Connection, vendor_id: int, expires_at: datetime | None) -> IssuedKey:
@@ -101,7 +103,7 @@ def rotate_key(
 
 
 # The function runs as the owner of the tables, because the role that serves requests cannot read accounts.
-_ADMIT = sa.text("SELECT * FROM admit_key_holder(:key_hash, :guardians)").bindparams(
+_ADMIT = sa.text("SELECT * FROM admit_key_holder(:key_hash, :guardians, CAST(:version AS integer))").bindparams(
     sa.bindparam("key_hash", type_=sa.LargeBinary)
 )
 
@@ -123,7 +125,7 @@ def find_holder_of(connection: sa.Connection, serving: sa.Connection, vendor_id:
 
 
 def _find_holder(connection: sa.Connection, key_hash: bytes) -> KeyHolder | None:
-    row = connection.execute(_ADMIT, {"key_hash": key_hash, "guardians": False}).one_or_none()
+    row = connection.execute(_ADMIT, {"key_hash": key_hash, "guardians": False, "version": None}).one_or_none()
     if row is None:
         return None
     rights = find_rights(row)

@@ -1,10 +1,11 @@
 -- Admits the vendor of an API key, by the hash of the key, for the rest of the transaction, as admit_client does. It
 -- returns one row with the data of the vendor that a login or a request of the vendor interface needs. For an unknown
--- key it returns no row; for a disabled vendor, and for one whose agreement does not hold now (`not_agreed`), it returns a
--- row and admits nobody. It runs as the owner of the tables, because the serving role cannot read accounts, keys and
--- secrets.
+-- key it returns no row; for a disabled vendor, for one whose agreement does not hold now (`not_agreed`), and for one whose
+-- grants have another version than `version`, it returns a row and admits nobody. Without `version`, any will do: a request
+-- gives the one with which it began, because what it reads follows from the rights of then. It runs as the owner of the
+-- tables, because the serving role cannot read accounts, keys and secrets.
 CREATE OR REPLACE FUNCTION admit_key_holder(
-    hash bytea, guardians boolean,
+    hash bytea, guardians boolean, version integer DEFAULT NULL,
     OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer,
     OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[],
     OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[],
@@ -23,7 +24,8 @@ BEGIN
     WHERE asking.key_hash = hash AND (asking.expires_at IS NULL OR asking.expires_at > now());
     SELECT asking.prefix INTO known_prefix FROM api_keys asking WHERE asking.key_hash = hash;
     not_agreed := find_agreement_refusal(admitted.id);
-    is_open := coalesce(admitted.enabled, false) AND not_agreed IS NULL;
+    is_open := coalesce(admitted.enabled, false) AND not_agreed IS NULL
+        AND (version IS NULL OR admitted.grant_version = version);
     PERFORM set_config('roster.visibility_key', CASE WHEN is_open THEN admitted.visibility_key::text ELSE '' END, true),
         set_config('roster.guardians', (guardians AND is_open)::text, true),
         set_config('roster.floor', '', true), set_config('roster.as_of', '', true),
