@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.auth.throttling.throttles import OrderingThrottle
 from roster_service.db.prepared_statements import PreparedStatement, Statement, fetch_rows
-from roster_service.db.tables import orderings
+from roster_service.db.tables import CText, orderings
 from roster_service.errors import make_slot_refusal
 from roster_service.feeds.roster_state import RosterState
 from roster_service.roster.visibility import VENDOR, select_whole_districts
@@ -77,12 +77,17 @@ class Orderings:
             return nullcontext()
         return self._throttle.measure(request.vendor_id)
 
-    def store_total(self, request: AuthorizedRequest, total: int) -> None:
-        """Stores the count of a collection, without its order, for every worker. A database failure is only logged."""
+    def store_total(self, request: AuthorizedRequest, total: int, revision: int, visible_set: str) -> None:
+        """Stores the count of a collection, without its order, for every worker. A database failure is only logged.
+
+        `revision`, `visible_set`: of the roster that was counted. It stores nothing if they are not the present ones: a
+        sync has committed meanwhile.
+        """
+        counted = {"claimed_total": total, "counted_revision": revision, "counted_set": visible_set}
         try:
             with self._engine.begin() as connection:
                 if _admit(connection, request):
-                    fetch_rows(connection, _make_total_claim(), {**request.values, "claimed_total": total})
+                    fetch_rows(connection, _make_total_claim(), {**request.values, **counted})
                     self._evict_when_due(connection, 1, 0)
         except SQLAlchemyError as error:
             _report(error)
@@ -194,15 +199,21 @@ def _fetch_once(connection: sa.Connection, statement: Statement, values: Mapping
 
 @functools.cache
 def _make_total_claim() -> sa.Select[Any]:
-    """Returns the statement that stores the rows of the caller's orderings with their number of ids alone."""
-    return select_changed(_make_claim().on_conflict_do_nothing().returning(orderings.c.id))
+    """Returns the statement that stores the row of the caller's ordering with its number of ids alone, if the revision
+    and the visible set are those that were counted. (A count is one of all feeds, so it has one row.)"""
+    part = select_parts().subquery("part")
+    is_counted = sa.and_(
+        part.c.revision == sa.bindparam("counted_revision", type_=sa.BigInteger),
+        part.c.visible_set == sa.bindparam("counted_set", type_=CText),
+    )
+    return select_changed(_make_claim(part, is_counted).on_conflict_do_nothing().returning(orderings.c.id))
 
 
 @functools.cache
 def _make_ordering_claim() -> sa.Select[Any]:
     """Returns the statement that gives the rows of the caller's orderings, which it stores if they are not there; of
     each: `id`, `feed_id`, `bytes`, NULL where its ids are not stored, and whether the caller sees whole districts."""
-    claim = _make_claim().on_conflict_do_update(
+    claim = _make_claim(select_parts().subquery("part")).on_conflict_do_update(
         index_elements=[orderings.c.query, orderings.c.feed_id, orderings.c.visible_set, orderings.c.revision],
         set_={"made_at": sa.func.now()},
     )
@@ -210,10 +221,9 @@ def _make_ordering_claim() -> sa.Select[Any]:
     return claimed.add_columns(select_whole_districts().exists().label("sees_districts"))
 
 
-def _make_claim() -> postgresql.Insert:
+def _make_claim(part: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> postgresql.Insert:
     """Returns the INSERT of the rows of the caller's orderings, whose ids are not stored yet. Without an admission
-    there are none."""
-    part = select_parts().subquery("part")
+    there are none. `part`: of `select_parts`; `conditions`: on its rows."""
     values: dict[str, sa.ColumnElement[Any]] = {
         "query": QUERY,
         "feed_id": part.c.feed_id,
@@ -222,7 +232,7 @@ def _make_claim() -> postgresql.Insert:
         "vendor_id": VENDOR,
         "total": sa.bindparam("claimed_total", type_=sa.BigInteger),
     }
-    return insert(orderings).from_select(list(values), sa.select(*values.values()))
+    return insert(orderings).from_select(list(values), sa.select(*values.values()).where(*conditions))
 
 
 def _report(error: SQLAlchemyError) -> None:

@@ -188,7 +188,7 @@ class Reader:
         self._orderings.require_room(request)
         with self._orderings.measure(request):
             found = self._find_present_page(request, sees_districts=stored.sees_districts)
-        self._orderings.store_total(request, found.page.total)
+        self._orderings.store_total(request, found.page.total, found.state.revision, found.visible_set)
         return found
 
     def _read_in_order(self, request: AuthorizedRequest) -> ReadPage:
