@@ -105,15 +105,17 @@ def make_plan(
     expression = None if params.filter is None else _check_filter(params.filter, view)
     sort, sort_notices = _check_sort(params.sort, view)
     fields, field_notices = _check_fields(params.fields, view)
+    # A count is of the present roster, whatever page it names: it belongs to no pull.
+    offset = params.offset if params.limit else 0
     return Plan(
         shape=QueryShape(view, path_filter, sort, params.descending, fields),
         path_ids=tuple(path_ids.items()),
         filter=expression,
         limit=params.limit,
-        offset=params.offset,
+        offset=offset,
         asked_sort=params.sort,
         # A first page begins a pull, so it belongs to none yet.
-        revision=params.revision if params.offset else None,
+        revision=params.revision if offset else None,
         notices=(*_check_words(expression, view), *sort_notices, *field_notices),
     )
 

@@ -49,3 +49,22 @@ def test_a_count_from_before_a_sync_is_not_stored_for_the_roster_after_it(
     before, *after = (count(reader, path, query) for _ in range(3))
     assert len(read(reader, path, f"{query}limit=1000").get_json()["users"]) == before + 1
     assert after == [before + 1, before + 1]
+
+
+@pytest.mark.parametrize("revision", [False, True], ids=["without a revision", "with that of the pull"])
+def test_a_count_with_an_offset_belongs_to_no_pull(world: World, *, revision: bool) -> None:
+    """A pull of the same collection is under way, whose order counts something else."""
+    reader = world.read_rostering("a district", "v1p2")
+    first = read(reader, "/users", "limit=2")
+    edit(world, NEW_PUPIL)
+    named = f"&revision={first.headers['X-Roster-Revision']}" if revision else ""
+    assert count(reader, "/users", f"offset=3{named}&") == int(first.headers["X-Total-Count"]) + 1
+    following = read(reader, "/users", f"limit=2&offset=2{named}")
+    assert following.headers["X-Total-Count"] == first.headers["X-Total-Count"]
+
+
+def test_a_count_with_an_offset_is_stored_as_one_without(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = world.read_rostering("a district", "v1p2")
+    counts = [count(reader, "/users", "offset=3&")]
+    monkeypatch.setattr(Orderings, "store_total", None)
+    assert [count(reader, "/users", query) for query in ("offset=3&", "offset=7&", "")] == counts * 3
