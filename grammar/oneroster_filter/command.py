@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import io
 import json
 import os
 import re
@@ -35,7 +36,10 @@ class InputError(Exception):
 
 
 def run() -> NoReturn:
-    """Run the command with the arguments and streams of the process, and exit."""
+    """Run the command with the arguments and streams of the process, and exit. Its output is UTF-8, as files are."""
+    # A pipe of Windows, or PYTHONIOENCODING, may have an encoding that cannot write every text of a file.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     try:
         code = main(sys.argv[1:], sys.stdout, sys.stderr)
         sys.stdout.flush()
@@ -240,10 +244,18 @@ def print_matching_lines(expr: Expr, types: FieldTypes | None, file: TextIO, out
 
 @contextmanager
 def open_input(path: str) -> Iterator[TextIO]:
-    """Open a text file for reading; `-` is the standard input. Raises InputError where it cannot be read."""
+    """Open a text file for reading, in UTF-8 with or without a byte order mark; `-` is the standard input, read alike.
+    Raises InputError where it cannot be read."""
     with ExitStack() as stack:
         try:
-            file = sys.stdin if path == "-" else stack.enter_context(Path(path).open(encoding="utf-8-sig", newline=""))
+            if path != "-":
+                file: TextIO = stack.enter_context(Path(path).open(encoding="utf-8-sig", newline=""))
+            elif isinstance(sys.stdin, io.TextIOWrapper):
+                file = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline="")
+                # Else the standard input would be closed with it.
+                stack.callback(file.detach)
+            else:
+                file = sys.stdin
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from None
         try:

@@ -3,6 +3,7 @@
 import io
 import os
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -78,6 +79,40 @@ def test_reads_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("a,b\n1,2\n"))
 
     assert run("a='1'", "--csv", "-") == (0, "a,b\n1,2\n", "1 of 1 rows\n")
+
+
+BOM = b"\xef\xbb\xbf"
+POLISH = 'name,note\nŁukasz,"a\r\nb"\n'.encode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [("--csv", POLISH), ("--jsonl", '{"name": "Łukasz"}\n'.encode())],
+    ids=["rows", "lines"],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+@pytest.mark.parametrize("is_piped", [False, True], ids=["a file", "the standard input"])
+def test_files_and_streams_are_utf_8(kind: str, found: bytes, encoding: str, is_piped: bool) -> None:
+    """With a byte order mark, as spreadsheets write it, and wherever the streams have another encoding."""
+    Path("marked").write_bytes(BOM + found)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "oneroster_filter", "name='Łukasz'", kind, "-" if is_piped else "marked"],
+        input=BOM + found if is_piped else b"",
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, found), done.stderr.decode()
+
+
+def test_a_standard_input_of_bytes_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(BOM + b"a,b\n1,2\n"), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdin", stdin)
+
+    assert run("a='1'", "--csv", "-")[:2] == (0, "a,b\n1,2\n")
+    assert stdin.read() == ""
 
 
 def test_an_empty_file_has_no_fields() -> None:
@@ -234,6 +269,17 @@ def test_runs_as_a_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         runpy.run_module("oneroster_filter", run_name="__main__")
 
     assert (caught.value.code, capsys.readouterr().out) == (0, "a='1'\n")
+
+
+def test_runs_where_the_output_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", output)
+    monkeypatch.setattr(sys, "argv", ["oneroster_filter", "a = '1'"])
+
+    with pytest.raises(SystemExit):
+        runpy.run_module("oneroster_filter", run_name="__main__")
+
+    assert output.getvalue() == "a='1'\n"
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
