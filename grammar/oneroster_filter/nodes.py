@@ -394,8 +394,9 @@ def write_value(value: Plain) -> str:
     """Write a value as it appears between the quotes of a filter.
 
     Raises:
-        ExpressionError: The value has no text: a datetime without a time zone (which instant it means is unknown), an
-            empty list, an empty item, an item with a comma or with a space at either end, or a value of another type.
+        ExpressionError: The value has no text: a datetime without a time zone (which instant it means is unknown), or
+            outside of the years 1 to 9999 in UTC, an empty list, an empty item, an item with a comma or with a space at
+            either end, or a value of another type.
     """
     if isinstance(value, str):
         return value
@@ -404,7 +405,12 @@ def write_value(value: Plain) -> str:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise refuse("no-text-for-value", found=repr(value), why="give the datetime a time zone")
-        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        try:
+            moment = value.astimezone(UTC)
+        except OverflowError:
+            why = "the instant is outside of the years 1 to 9999 in UTC"
+            raise refuse("no-text-for-value", found=repr(value), why=why) from None
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Sequence) and all(_is_item(item) for item in value) and value:

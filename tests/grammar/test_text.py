@@ -50,6 +50,8 @@ UNWRITABLE = {
     "a number": 7,
     "nothing": None,
     "a datetime without a zone": datetime(2026, 11, 21),  # noqa: DTZ001
+    "an instant before the year 1": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5))),
+    "an instant after the year 9999": datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5))),
     "no items": [],
     "an item with a comma": ["a,b"],
     "an item with a space at its end": ["a "],
