@@ -435,3 +435,22 @@ def test_a_student_goes_to_another_district_that_the_vendor_sees(world: World) -
         consumer.update()
     assert find_wrong(copies) == []
     world.grant("a district", "a-e", [])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_gets_another_type_leaves_the_lists_of_its_type_without_a_departure(world: World, version: str) -> None:
+    """As the guide says, a copy of all orgs and sessions has the type of now."""
+    edit(world, (("academicSessions", "a-t1", "type=term"),))
+    paths = ("/orgs", "/academicSessions", "/terms", "/schools", "/gradingPeriods")
+    copies = open_copies(world, "a district", paths, (version,))
+    edit(world, (("academicSessions", "a-t1", "type=gradingPeriod"), ("orgs", "a-s2", "type=department")))
+    assert copies[version].update(), "a delta is enough"
+    copy = copies[version].copy
+    assert [copy[path][key]["type"] for path, key in (("/academicSessions", "a-t1"), ("/orgs", "a-s2"))] == [
+        "gradingPeriod",
+        "department",
+    ]
+    assert find_wrong(copies) == [f"{version}: /terms keeps a-t1", f"{version}: /schools keeps a-s2"]
+    edit(world, (("academicSessions", "a-t1", "type=term"),))
+    assert copies[version].update(), "a delta is enough"
+    assert f"{version}: /gradingPeriods keeps a-t1" in find_wrong(copies)
