@@ -181,7 +181,9 @@ def evict_orderings(connection: sa.Connection, most_bytes: int) -> None:
 
 def _admit(connection: sa.Connection, request: AuthorizedRequest) -> bool | None:
     """Returns whether the database admits the caller; None if the vendor has too many requests at the same time."""
-    admitted: bool | None = fetch_rows(connection, request.admission.statement, request.admission.values)[0][0]
+    rows = fetch_rows(connection, request.admission.statement, request.admission.values)
+    # An API key that has ended has no row.
+    admitted: bool | None = rows[0][0] if rows else False
     return admitted
 
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.serving import students
+from roster_service.serving.orderings import Orderings
 from roster_service.serving.reader import Reader
 from roster_service.serving.roster_status import RosterStatusReader
 from roster_service.vendor import views
@@ -125,4 +126,20 @@ def test_the_status_of_before_a_change_of_rights_is_refused(
     change_before(monkeypatch, place, lambda: world.grant("a district", "a-d", ["a-s1"]))
     headers = {"x-api-key": reader.api_key, "Authorization": f"Bearer {reader.token}"}
     answer = world.http.get("/v1/status", headers=headers)
+    assert (answer.status_code, answer.get_json().get("code")) == (401, "invalid-token")
+
+
+@pytest.mark.parametrize("name", ["make", "keep"], ids=["the order is made", "the pull is stored"])
+def test_a_request_whose_key_ends_is_refused(world: World, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    reader = world.read_students("a district")
+    assert list(reader) == ["a-d"]
+
+    def end_keys(end: sa.ColumnElement[Any] | None) -> None:
+        with world.engine.begin() as connection:
+            connection.execute(sa.update(tables.api_keys).values(expires_at=end))
+
+    change_before(monkeypatch, (Orderings, name), lambda: end_keys(sa.func.now()))
+    headers = {"x-api-key": reader.api_key, "Authorization": f"Bearer {reader.token}"}
+    answer = world.http.post("/v1/students", json={"districtlea": "a-d", "limit": 1}, headers=headers)
+    end_keys(None)
     assert (answer.status_code, answer.get_json().get("code")) == (401, "invalid-token")
