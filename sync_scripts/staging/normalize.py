@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
+from oneroster_filter import fold
 
+from roster_service.db.folding import fold_column
 from roster_service.db.tables import CText, CTexts
 from sync_scripts.formats.cells import (
     ORDERS,
@@ -93,7 +95,7 @@ def map_words(connection: sa.Connection, text: str, form: Format, contents: Cont
     refuse_if(Findings.of(_find_bad_words(connection, form, words)))
     meanings: dict[tuple[str, str], dict[str, str]] = {}
     for word in words:
-        meanings.setdefault((word.file, word.column), {})[word.word.lower()] = word.means
+        meanings.setdefault((word.file, word.column), {})[fold(word.word)] = word.means
     form = replace(form, files=tuple(_map_file(file, meanings) for file in form.files))
     files, silent = (tuple(form.find_file(file.name) for file in found) for found in (contents.files, contents.silent))
     return form, replace(contents, files=files, silent=silent)
@@ -132,17 +134,17 @@ def _map_cell(cell: Cell, words: Mapping[str, str]) -> Cell:
 
     def read(text: SQLText) -> SQLText:
         meanings = {word: sa.literal(means, CText) for word, means in words.items()}
-        return sa.case(meanings, value=sa.func.lower(sa.func.btrim(text)), else_=text)
+        return sa.case(meanings, value=fold_column(sa.func.btrim(text)), else_=text)
 
     def has_mapped_item(text: SQLText) -> sa.ColumnElement[bool]:
-        overlaps: sa.ColumnElement[bool] = to_list(sa.func.lower(text)).overlap(sa.literal(list(words), CTexts))
+        overlaps: sa.ColumnElement[bool] = to_list(fold_column(text)).overlap(sa.literal(list(words), CTexts))
         return overlaps
 
     if is_list(cell.kind):
         tolerance = Tolerance(MAPPED_WORD, has_mapped_item, lambda text: map_items(text, read), early=True)
     else:
         tolerance = Tolerance(
-            MAPPED_WORD, lambda text: sa.func.lower(sa.func.btrim(text)).in_(tuple(words)), read, early=True
+            MAPPED_WORD, lambda text: fold_column(sa.func.btrim(text)).in_(tuple(words)), read, early=True
         )
     return replace(cell, kind=replace(cell.kind, tolerates=(tolerance, *cell.kind.tolerates)))
 

@@ -18,8 +18,10 @@ from tests.sync.export_changes import both, cell, cell_of, column
 FEED = "springfield"
 WORDS = """file,column,word,means
 users,role,Pupil,student
+users,role,Élève,student
 users,grades,reception,KG
 users,grades,Year 3,03
+users,grades,Été,12
 orgs,type,Secondary School,school
 """
 
@@ -58,6 +60,21 @@ def test_each_item_of_a_list_is_mapped(feed: sa.Engine, springfield: Path) -> No
     cell_of("users", "spr-student-1", "grades", "Reception, 2,Year 3,12")(springfield)
     load(feed, FEED, springfield)
     assert snapshot(feed, tables.users)["spr-student-1"]["grades"] == ["KG", "02", "03", "12"]
+
+
+@pytest.mark.parametrize(("role", "grade"), [("Élève", "Été"), ("ÉLÈVE", "ÉTÉ"), ("élève", "été")])
+def test_the_case_of_a_letter_with_an_accent_makes_no_difference(
+    feed: sa.Engine, springfield: Path, role: str, grade: str
+) -> None:
+    both(
+        cell_of("users", "spr-student-1", "role", role),
+        cell_of("users", "spr-student-1", "grades", grade),
+        cell_of("users", "spr-student-2", "grades", f"02, {grade}"),
+    )(springfield)
+    report = load(feed, FEED, springfield)
+    stored = snapshot(feed, tables.users)
+    grades = [stored[f"spr-student-{number}"]["grades"] for number in (1, 2)]
+    assert (report.rejected, grades) == (0, [["12"], ["02", "12"]])
 
 
 def test_other_columns_and_feeds_keep_their_words(feed: sa.Engine, springfield: Path) -> None:
