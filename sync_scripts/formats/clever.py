@@ -24,6 +24,7 @@ from sync_scripts.formats.cells import DAY, GRADES, ID, NAME, SECRET, TEXT, TEXT
 from sync_scripts.formats.clever_people import PEOPLE
 from sync_scripts.formats.conversion import (
     convert_to,
+    has_comma,
     identify_made,
     lacks,
     lacks_part_of_term,
@@ -45,6 +46,7 @@ from sync_scripts.formats.model import (
 )
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
 from sync_scripts.formats.tolerated import (
+    COMMA_ID,
     COURSE_NAMES,
     GRADE_SPELLING,
     MADE_NAME,
@@ -250,6 +252,10 @@ CLEVER = Format(
         remark_rows("sections", "Term_name", NO_TERM, lacks_part_of_term(*rows.TERM)),
         remark_rows("sections", "Term_name", NO_CLASS_TERM, lacks(*rows.TERM)),
         *(remark_rows("students", header, NO_CONTACT, people.lacks_of_contact(header)) for header in people.CONTACT),
+        *(
+            remark_rows("students", header, COMMA_ID, people.names_contact(has_comma(header)))
+            for header in ("Student_id", "Contact_sis_id")
+        ),
         remark_rows("students", "Contact_name", MADE_NAME, people.has_one_name),
         remark_rows("students", "Race", UNKNOWN_RACE, people.has_unknown_race),
         *(remark for each in PEOPLE for remark in each.list_remarks()),

@@ -116,6 +116,13 @@ def lacks_of_contact(header: str) -> Callable[[StagedFile], sa.ColumnElement[boo
     )
 
 
+def names_contact(
+    holds: Callable[[StagedFile], sa.ColumnElement[bool]],
+) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
+    """The condition that a row of a student names a contact with an id and a name, and that `holds` is true of it."""
+    return lambda students: sa.and_(_has_contact(students), holds(students))
+
+
 def has_one_name(students: StagedFile) -> sa.ColumnElement[bool]:
     """The condition that the name of a contact is one word."""
     name = sa.func.btrim(students["Contact_name"], type_=CText)
@@ -126,6 +133,10 @@ def has_unknown_race(students: StagedFile) -> sa.ColumnElement[bool]:
     """The condition that a race has no column in demographics."""
     known = [word for words in RACES.values() for word in words]
     return sa.and_(~is_blank(students["Race"]), sa.func.lower(students["Race"]).not_in(known))
+
+
+def _has_contact(students: StagedFile) -> sa.ColumnElement[bool]:
+    return sa.and_(students["Contact_sis_id"].is_not(None), ~is_blank(students["Contact_name"]))
 
 
 def _list_contacts(staged: Staged, feed: str) -> sa.Subquery:
@@ -143,7 +154,7 @@ def _list_contacts(staged: Staged, feed: str) -> sa.Subquery:
             students["Contact_phone"].label("phone"),
             students["Contact_email"].label("email"),
         )
-        .where(students["Contact_sis_id"].is_not(None), ~is_blank(students["Contact_name"]))
+        .where(_has_contact(students))
         .subquery()
     )
 

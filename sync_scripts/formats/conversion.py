@@ -135,6 +135,11 @@ def lacks(*headers: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
     return lambda file: sa.and_(*(is_blank(file[header]) for header in headers))
 
 
+def has_comma(header: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
+    """The condition that the id in this cell has a comma: in a list of ids, it would be those of others."""
+    return lambda file: file[header].contains(",")
+
+
 def lacks_part_of_term(*headers: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
     """The condition that a row names a term without one of its parts. `headers`: of its name and its days."""
     lacks_all = lacks(*headers)

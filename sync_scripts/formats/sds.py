@@ -35,7 +35,7 @@ from sync_scripts.formats.cells import (
     make_word_kind,
     to_list,
 )
-from sync_scripts.formats.conversion import convert_to, label_cells, lacks
+from sync_scripts.formats.conversion import convert_to, has_comma, label_cells, lacks
 from sync_scripts.formats.model import (
     Cell,
     CellReference,
@@ -47,7 +47,7 @@ from sync_scripts.formats.model import (
     remark_rows,
 )
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
-from sync_scripts.formats.tolerated import MADE_NAME, NO_CLASS_TERM, OWN_COURSE
+from sync_scripts.formats.tolerated import COMMA_ID, MADE_NAME, NO_CLASS_TERM, OWN_COURSE
 
 # A word outside the vocabulary becomes an extension.
 ORG_TYPE = replace(TEXT, tolerates=make_word_kind(vocabulary.ORG_TYPES).tolerates)
@@ -186,6 +186,10 @@ SDS = Format(
         *(remark_rows("users", header, MADE_NAME, lacks(header)) for header in ("givenName", "familyName")),
         remark_rows("classes", "sessionSourcedIds", NO_CLASS_TERM, lacks("sessionSourcedIds")),
         remark_rows("classes", "courseSourcedId", OWN_COURSE, lacks("courseSourcedId")),
+        *(
+            remark_rows("relationships", header, COMMA_ID, has_comma(header))
+            for header in ("userSourcedId", "relationshipUserSourcedId")
+        ),
     ),
 )
 

@@ -220,7 +220,8 @@ def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     both = users.table.outerjoin(grades, grades.c.user == users["sourcedId"])
     pairs = _list_pairs(staged)
     others = sa.func.string_agg(pairs.c.other.distinct(), ",", type_=CText).label("agents")
-    related = sa.select(pairs.c.one, others).group_by(pairs.c.one).subquery()
+    # An id with a comma, such as two addresses in a cell of version 1, would become the ids of two others.
+    related = sa.select(pairs.c.one, others).where(~pairs.c.other.contains(",")).group_by(pairs.c.one).subquery()
     both = both.outerjoin(related, related.c.one == users["sourcedId"])
     return sa.select(
         users["sourcedId"].label("sourcedId"),

@@ -18,6 +18,7 @@ from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UN
 from sync_scripts.formats.clever import EITHER_DAY, GENDER
 from sync_scripts.formats.conversion import (
     convert_to,
+    has_comma,
     identify_made,
     lacks,
     lacks_part_of_term,
@@ -54,7 +55,7 @@ from sync_scripts.formats.sds_v1_rows import (
     describe_as_v2_1,
     describe_export,
 )
-from sync_scripts.formats.tolerated import COURSE_NAMES, MADE_NAME, NO_CLASS_TERM, NO_TERM, OWN_COURSE
+from sync_scripts.formats.tolerated import COMMA_ID, COURSE_NAMES, MADE_NAME, NO_CLASS_TERM, NO_TERM, OWN_COURSE
 
 _declare = partial(declare_source, key=KEY)
 
@@ -187,6 +188,7 @@ SDS_V1 = Format(
         remark_rows(SECTION, "Course SIS ID", OWN_COURSE, lacks("Course SIS ID", "Course Number", "Course Name")),
         remark_rows(SECTION, "Term Name", NO_TERM, lacks_part_of_term(*TERM)),
         remark_rows(SECTION, "Term Name", NO_CLASS_TERM, lacks(*TERM)),
+        *(remark_rows(RELATIONS, header, COMMA_ID, has_comma(header)) for header in (KEY, "Email")),
         *(
             remark_rows(people.name, header, MADE_NAME, lacks(header))
             for people in PEOPLE

@@ -250,6 +250,12 @@ DIFFERENT_ROWS = Deviation(
 NO_CONTACT = Deviation(
     "a contact without an id or a name", ("", "nothing"), "export the id and the name of each contact", allowed=True
 )
+COMMA_ID = Deviation(
+    "a guardian or pupil whose id has a comma",
+    ("a@x.org,b@x.org", "no agent"),
+    "write one id",
+    allowed=True,
+)
 NO_TEACHER = Deviation(
     "a section without a teacher",
     ("", "a class without a teacher"),

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import (
+    COMMA_ID,
     MADE_IDS,
     MADE_NAME,
     MADE_RECORDS,
@@ -84,6 +85,27 @@ CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
             "schools.csv (State_id, Low_grade, High_grade), students.csv (Home_language), teachers.csv (Title), "
             "staff.csv (Title), admins.csv (Admin_title)"
         ],
+    ),
+    "clever: an id with a comma": (
+        CLEVER,
+        CLEVER_EXPORT,
+        column("students", "Contact_sis_id", "7,8"),
+        COMMA_ID,
+        ["students.csv, column Contact_sis_id: in 4 rows (first: line 2)"],
+    ),
+    "sds v1: a cell with two addresses": (
+        SDS,
+        V1,
+        both(*(column(it, "Email", "fatou@example.org,ann@example.org") for it in ("User", "GuardianRelationship"))),
+        COMMA_ID,
+        ["GuardianRelationship.csv, column Email: in 1 row (line 2)"],
+    ),
+    "sds v2.1: an id with a comma": (
+        SDS,
+        V2_1,
+        both(cell("users", 6, "sourcedId", "u5,u2"), cell("relationships", 2, "relationshipUserSourcedId", "u5,u2")),
+        COMMA_ID,
+        ["relationships.csv, column relationshipUserSourcedId: in 1 row (line 2)"],
     ),
     "sds v1: names": (
         SDS,

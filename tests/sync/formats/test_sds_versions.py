@@ -14,7 +14,7 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.registry import SDS
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import snapshot, state
-from tests.sync.export_changes import Bend, both, shuffled, without_column, without_file
+from tests.sync.export_changes import Bend, both, cell, shuffled, with_row, without_column, without_file
 
 FEED = "northhaven"
 V1, V2 = "northhaven-sds-v1", "northhaven-sds-v2"
@@ -62,6 +62,19 @@ def test_guardians_whose_files_an_export_of_v1_leaves_out_stay(
     report = load(engine, FEED, export, family=SDS)
     assert (report.outcome, report.findings.total) == ("unchanged", 0)
     assert state(engine) == before
+
+
+def test_a_guardian_with_two_addresses_in_a_cell_is_no_other_guardian(
+    engine: sa.Engine, copy_export: Callable[[str], Path]
+) -> None:
+    export, one, two = copy_export(V1), "fatou@example.org", "fatou@example.org,ann@example.org"
+    cell("GuardianRelationship", 2, "Email", two)(export)
+    with_row("User", **{"Email": two, "First Name": "Ann", "Last Name": "Other"})(export)
+    with_row("GuardianRelationship", **{"SIS ID": "2", "Email": one, "Role": "Parent"})(export)
+    report = load(engine, FEED, export, family=SDS)
+    guardian = f"{FEED}:contact:{one}"
+    pupils = {key[0] for key, row in snapshot(engine, tables.user_agents).items() if row["agent_id"] == guardian}
+    assert (report.rejected, pupils) == (0, {f"{FEED}:student:2"})
 
 
 def test_users_of_v2_have_their_roles(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:

@@ -55,8 +55,11 @@ SOURCES = {
     "sds v2": Source(SDS, SDS_V2, "northhaven-sds-v2"),
     "sds v2.1": Source(SDS, SDS_CSV, "northhaven-sds"),
 }
-# Of one format alone, of a stored roster, of a zip, and of a feed with words: others ask these.
-ASKED_ELSEWHERE = {*OF_ONEROSTER, tolerated.BACKSLASHES, tolerated.KEPT_COURSE, tolerated.MAPPED_WORD}
+# Of one format alone, of a stored roster, of a zip, of a feed with words, and of ids in two files: others ask these.
+ASKED_ELSEWHERE = {
+    *OF_ONEROSTER,
+    *(tolerated.BACKSLASHES, tolerated.KEPT_COURSE, tolerated.MAPPED_WORD, tolerated.COMMA_ID),
+}
 # In a place of an export, how it gets the deviation; None where it cannot there.
 MakeBend = Callable[[Path, CsvFile, str], Bend | None]
 
