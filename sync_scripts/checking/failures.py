@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from roster_service.db.tables import CText
 from roster_service.feeds.rejected_rows import KEPT
 from sync_scripts.checking.cell_checks import CAUSE, DETAIL, REASON, VALUE, Check
-from sync_scripts.checking.named_records import list_naming_cells, make_records, select_label
+from sync_scripts.checking.named_records import is_shifted, list_naming_cells, make_records, select_label
 from sync_scripts.formats.model import KEY, LINE, Format, Staged, StagedFile
 from sync_scripts.reading.rejections import Cause, Findings, Rejection
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
@@ -168,6 +168,7 @@ class Failures:
                 cause=None if row.cause == UNKNOWN else row.cause,
                 is_consequence=is_consequence,
                 records=make_records(cells, row[-len(cells) :] if cells else (), row.named_label),
+                is_shifted=bool(row.is_shifted),
             )
             for row in rows
         )
@@ -175,10 +176,11 @@ class Failures:
 
 
 def _select_first(failed: sa.Select[Any], rows: StagedFile, ids: Sequence[sa.ColumnElement[Any]]) -> sa.Select[Any]:
-    """The first of the failed rows, each with its label and, as the last columns, the ids of the records that it
-    names."""
+    """The first of the failed rows, each with its label, whether it has too few or too many cells and, as the last
+    columns, the ids of the records that it names."""
     failed = failed.order_by(LINE, HEADER).limit(KEPT)
     first = failed.subquery("first")
     columns = [first.c[name] for name in (LINE, HEADER, VALUE, REASON, DETAIL, CAUSE, KEY)]
-    found = sa.select(*columns, select_label(rows).label("named_label"), *ids)
+    about = (select_label(rows).label("named_label"), is_shifted(rows).label("is_shifted"))
+    found = sa.select(*columns, *about, *ids)
     return found.outerjoin_from(first, rows.table, rows.line == first.c[LINE]).order_by(first.c[LINE], first.c[HEADER])

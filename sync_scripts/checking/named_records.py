@@ -91,5 +91,12 @@ def _select_items(cell: sa.ColumnElement[str], identify: _Identify) -> sa.Column
 
 def _unless_faulty(rows: StagedFile, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """The value, or NULL in a row with too few or too many cells: each of its cells may be that of another column."""
+    if FAULT not in rows.table.c:
+        return value
+    return sa.type_coerce(sa.case((is_shifted(rows), sa.null()), else_=value), value.type)
+
+
+def is_shifted(rows: StagedFile) -> sa.ColumnElement[bool]:
+    """The condition that a row has too few or too many cells."""
     fault = rows.table.c.get(FAULT)
-    return value if fault is None else sa.type_coerce(sa.case((fault.is_(None), value), else_=sa.null()), value.type)
+    return sa.false() if fault is None else fault.is_not(None)

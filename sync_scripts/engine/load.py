@@ -51,6 +51,7 @@ from sync_scripts.reading.package import UNREADABLE, open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
 from sync_scripts.reading.rejections import RefusedExportError
 from sync_scripts.staging.convert import name_source_notices
+from sync_scripts.staging.exclusions import leave_out_shifted_values
 from sync_scripts.staging.line_hashes import LastLines, is_same_with_findings, store_digest
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.row_fingerprints import are_fingerprints_trusted, covers_feed, renew_fingerprints
@@ -262,7 +263,8 @@ def _check(run: Run, staged: StagedExport, follow: Follow) -> CheckResult:
         result = add_source_findings(staged.source, result, run.form)
     notices = (*run.contents.notices, *staged.stage.notices, *staged.normalized.notices, *result.notices)
     run.refuse_deviations(notices)
-    return dataclasses.replace(result, notices=notices)
+    findings = leave_out_shifted_values(result.findings, run.excluded)
+    return dataclasses.replace(result, findings=findings, notices=notices)
 
 
 def _report(run: Run, found: _Comparison, *, is_same: bool) -> Report:

@@ -30,7 +30,8 @@ class Rejection:
     the text at this place, where the sync may store it; `sourced_id`: the id in the row, None for a reason that
     concerns no row; `cause`: the number of the cause among the causes of the findings, from 0, None for a reason that
     is in no group; `is_consequence`: whether the row is rejected only because it refers to a rejected row; `records`:
-    that the row names, its own first."""
+    that the row names, its own first; `is_shifted`: whether the row has too few or too many cells, so that each may be
+    that of another column."""
 
     file: str
     reason: str
@@ -41,6 +42,7 @@ class Rejection:
     cause: int | None = None
     is_consequence: bool = False
     records: tuple[NamedRecord, ...] = ()
+    is_shifted: bool = False
 
     def to_json(self) -> dict[str, object]:
         """The printed part, as one object for json.dumps."""

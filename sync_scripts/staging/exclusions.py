@@ -46,6 +46,18 @@ def leave_out_findings(findings: Findings, excluded: ExcludedPeople | None) -> F
     )
 
 
+def leave_out_shifted_values(findings: Findings, excluded: ExcludedPeople | None) -> Findings:
+    """Returns the findings without the values of rows with too few or too many cells, while anybody is excluded:
+    nothing tells whether such a row is one of an excluded person."""
+    if excluded is None:
+        return findings
+    first = (
+        replace(found, value=None, sourced_id=None, records=()) if found.is_shifted else found
+        for found in findings.first
+    )
+    return replace(findings, first=tuple(first))
+
+
 def _leave_out(connection: sa.Connection, staged: Staged, people: StagedFile, excluded: ExcludedPeople) -> int:
     referring = list(_list_referring(staged, people.file.name))
     own = sa.select(people["sourcedId"].label("key"))

@@ -55,6 +55,7 @@ from tests.sync.export_changes import (
     column,
     declared,
     read_csv,
+    replaced,
     without_file,
     without_rows,
     write_csv,
@@ -159,6 +160,50 @@ def test_a_rejected_row_of_another_format_names_no_erased_person(
     assert erased not in {it.value for it in report.findings.first}
     assert people[0] not in {record.sourcedId for it in report.findings.first for record in it.records}
     assert report.findings.total > len(report.findings.first)
+
+
+# An export, a pupil of it, and how some files get a row of the pupil that has too few cells.
+SHORT: dict[str, tuple[str, Any, str, dict[str, tuple[str, str]]]] = {
+    "Clever": (
+        "shelbyville-clever",
+        CLEVER,
+        "feed:student:1",
+        {"students": ("\n20,1,S-0001,O'Brien", "\n1,S-0001,O'Brien"), "enrollments": ("\n20,100,1", "\n100,1")},
+    ),
+    "School Data Sync 1": (
+        "northhaven-sds-v1",
+        SDS,
+        "feed:student:1",
+        {"Student": ("\n1,2,Amina", "\n2,Amina"), "StudentEnrollment": ("\n1,1", "\n1")},
+    ),
+    "OneRoster 1.1": (
+        SPRINGFIELD,
+        ONEROSTER,
+        ID,
+        {"demographics": (f"\n{ID},,,", f"\n,{ID},"), "enrollments": (f",spr-elementary,{ID},", f",{ID},")},
+    ),
+}
+
+
+@pytest.mark.parametrize(("export", "family", "person", "short"), SHORT.values(), ids=SHORT)
+def test_a_row_with_too_few_cells_leaves_no_value_while_anybody_is_erased(
+    engine: sa.Engine,
+    copy_export: Callable[[str], Path],
+    export: str,
+    family: Any,
+    person: str,
+    short: dict[str, tuple[str, str]],
+) -> None:
+    """Its cells may be those of other columns, so nothing tells whose they are."""
+    folder = copy_export(export)
+    load(engine, "feed", folder, family=family, options=OPTIONS)
+    exclude(engine, person)
+    for file, (old, new) in short.items():
+        replaced(f"{file}.csv", old, new)(folder)
+    report = load(engine, "feed", folder, family=family, options=Options(SETTINGS, allow_mass_delete=True))
+    found = [it for it in report.findings.first if it.reason.startswith("the row has ")]
+    assert {it.file for it in found} == {f"{file}.csv" for file in short}
+    assert {(it.line is None, it.value, it.sourced_id, it.records) for it in found} == {(False, None, None, ())}
 
 
 def only_delta(file: str) -> Bend:
