@@ -45,6 +45,7 @@ from sync_scripts.engine.report import Report, count_changes, count_stored, list
 from sync_scripts.engine.run import DEFAULTS, LoadRequest, Options, Run, begin
 from sync_scripts.engine.run_record import HeldExport, RunRecord
 from sync_scripts.engine.staged_export import StagedExport, add_source_findings, stage_export
+from sync_scripts.engine.undo_refusals import refuse_unsafe_undo
 from sync_scripts.formats.tolerated import list_lines
 from sync_scripts.reading.completeness import find_written_at, refuse_changed, require_export, take_snapshot
 from sync_scripts.reading.package import UNREADABLE, open_package
@@ -206,6 +207,8 @@ def run_steps(run: Run) -> tuple[Report, bytes | None]:
         staged = _stage(run, follow)
     digest = run.digest(staged)
     found = _compare(run, staged)
+    if run.options.undoes is not None:
+        refuse_unsafe_undo(run, run.options.undoes, found.result.retention, found.differences)
     is_same = is_same_with_findings(run.feed.last_digest, digest)
     report = _hold_excess(run, _report(run, found, is_same=is_same), found.differences, digest)
     if run.options.dry_run or report.outcome == HELD:

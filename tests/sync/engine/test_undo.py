@@ -17,9 +17,11 @@ from roster_service.people import ExclusionKind, exclude_person, finish
 from roster_service.settings import Settings
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load
+from sync_scripts.reading.registry import CLEVER, ONEROSTER, Family
 from sync_scripts.retention import delete_expired
 from tests.actors import TESTER
-from tests.sync.conftest import snapshot
+from tests.postgres.loaded import load_first
+from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, snapshot
 from tests.sync.export_changes import both, cell_of, declared, without_file, without_rows
 
 Call = Callable[..., Result]
@@ -197,6 +199,59 @@ def test_a_run_without_a_file_is_taken_back(
     assert call("sync", "undo", find_last(engine)).exit_code == 0
     assert snapshot(engine, users)[GONE]["given_name"] != "Other"
     assert snapshot(engine, demographics) == before
+
+
+# An export, and a cell of it with a bad value and then with a wrong one: of which column in the row of which record.
+LASTING: dict[str, tuple[str, Family, tuple[str, str, str], tuple[str, str], str]] = {
+    "a user": (SPRINGFIELD, ONEROSTER, ("users", "spr-student-2", "enabledUser"), ("maybe", "false"), "users.csv"),
+    "a role": (SHELBYVILLE, ONEROSTER, ("roles", "shv-role-02", "role"), ("?", "aide"), "roles.csv"),
+    "Clever": (
+        "shelbyville-clever",
+        CLEVER,
+        ("sections", "20", "Term_start"),
+        ("never", "8/18/2026"),
+        "enrollments.csv, sections.csv",
+    ),
+}
+
+
+@pytest.mark.usefixtures("scripts_in_process")
+@pytest.mark.parametrize(("export", "family", "place", "values", "files"), LASTING.values(), ids=LASTING)
+def test_no_undo_by_an_export_whose_row_of_a_changed_record_is_rejected(
+    engine: sa.Engine,
+    copy_export: Callable[[str], Path],
+    call: Call,
+    settings: Settings,
+    export: str,
+    family: Family,
+    place: tuple[str, str, str],
+    values: tuple[str, str],
+    files: str,
+) -> None:
+    """A rejected row leaves its record as it is, so what the run has written would stay."""
+    folder = copy_export(export)
+    for value in values:
+        cell_of(*place, value)(folder)
+        report = load(engine, "feed", folder, family=family, options=Options(settings, keeps_copy=True))
+        assert (report.outcome, report.rejected > 0) == ("done", value == values[0])
+    run, before = find_last(engine), snapshot(engine, users)
+    done = call("sync", "undo", run)
+    assert done.exit_code == 1
+    assert f"the run {run} cannot be taken back: the export before it has rejected rows in {files}" in done.output
+    assert snapshot(engine, users) == before
+
+
+@pytest.mark.usefixtures("scripts_in_process")
+def test_a_run_that_left_the_records_of_rejected_rows_alone_is_taken_back(
+    engine: sa.Engine, springfield: Path, call: Call, settings: Settings
+) -> None:
+    load_first(engine, "springfield", springfield)
+    cell_of("users", "spr-student-2", "enabledUser", "maybe")(springfield)
+    for name in ("Before", "After"):
+        cell_of("users", GONE, "givenName", name)(springfield)
+        assert load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True)).rejected == 1
+    done = call("sync", "undo", find_last(engine))
+    assert (done.exit_code, snapshot(engine, users)[GONE]["given_name"]) == (0, "Before"), done.output
 
 
 def test_an_excluded_person_stays_out(engine: sa.Engine, second: Path, call: Call, settings: Settings) -> None:
