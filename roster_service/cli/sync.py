@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 import click
+import sqlalchemy as sa
 
 from roster_service.cli import terminal
 from roster_service.cli.run_report import describe_report, sync_changes, sync_preview
@@ -19,7 +20,7 @@ from roster_service.feeds.private_files import write_private_csv
 from roster_service.feeds.rejected_rows import RejectedRow
 from roster_service.feeds.run_history import Run, RunDetails, find_run, list_runs
 from roster_service.feeds.runs import approve_run, discard_run, find_held
-from roster_service.feeds.undo import undo_run
+from roster_service.feeds.undo import require_undo, undo_run
 from roster_service.people import add_new_ids
 
 
@@ -38,35 +39,45 @@ def sync_run(jobs: int | None, wait: bool) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "sync_scripts.nightly", *given])  # noqa: S606  (our own script)
 
 
-@sync.command("approve")
-@click.argument("run", type=int)
-@click.option(
+NAMED = click.option(
     "--excluded",
     "named",
     multiple=True,
     metavar="REFERENCE=NEWID",
     help="The new id, for a run with other ids, of a person who is erased, hidden or kept from a vendor; repeatable.",
 )
-@click.option("--others-gone", is_flag=True, help="All other such people are not in the export.")
+OTHERS_GONE = click.option("--others-gone", is_flag=True, help="All other such people are not in the export.")
+
+
+@sync.command("approve")
+@click.argument("run", type=int)
+@NAMED
+@OTHERS_GONE
 @terminal.change_options
 def sync_approve(run: int, named: tuple[str, ...], others_gone: bool, as_json: bool) -> None:
     """Apply the held RUN with the export that was held.
 
     If it would now delete or change more records than it showed, it is held again, as a new run.
     """
-    if named or others_gone:
-        with terminal.open_change() as (connection, actor):
-            find_held(connection, run)
-            terminal.require_key(connection)
-            add_new_ids(
-                connection, actor, dict(map(_split_pair, named)), terminal.read_settings(), others_gone=others_gone
-            )
+    has_named = _name_people_again(lambda connection: find_held(connection, run), named, others_gone=others_gone)
     with terminal.open_connection() as connection:
-        done = approve_run(
-            connection, terminal.find_actor(), run, as_json=as_json, has_named=bool(named or others_gone)
-        )
+        done = approve_run(connection, terminal.find_actor(), run, as_json=as_json, has_named=has_named)
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
+
+
+def _name_people_again(
+    require: Callable[[sa.Connection], object], named: tuple[str, ...], *, others_gone: bool
+) -> bool:
+    """Stores the new ids of excluded and kept people, if a command has any. `require`: raises CommandError for a run
+    of which they are not asked. Returns whether the operator has said something of these people."""
+    if not (named or others_gone):
+        return False
+    with terminal.open_change() as (connection, actor):
+        require(connection)
+        terminal.require_key(connection)
+        add_new_ids(connection, actor, dict(map(_split_pair, named)), terminal.read_settings(), others_gone=others_gone)
+    return True
 
 
 def _split_pair(text: str) -> tuple[str, str]:
@@ -92,15 +103,18 @@ def sync_discard(run: int, as_json: bool) -> None:
 
 @sync.command("undo")
 @click.argument("run", type=int)
+@NAMED
+@OTHERS_GONE
 @terminal.change_options
-def sync_undo(run: int, as_json: bool) -> None:
+def sync_undo(run: int, named: tuple[str, ...], others_gone: bool, as_json: bool) -> None:
     """Take the RUN back, the last one that changed its feed.
 
     It loads the export before it, with new stamps. Erased people stay out, and the undone export is held if it comes
     again.
     """
+    has_named = _name_people_again(lambda connection: require_undo(connection, run), named, others_gone=others_gone)
     with terminal.open_connection() as connection:
-        done = undo_run(connection, terminal.find_actor(), run, as_json=as_json)
+        done = undo_run(connection, terminal.find_actor(), run, as_json=as_json, has_named=has_named)
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
 

@@ -16,8 +16,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import find_owner_url
-from roster_service.db.tables import exclusions, feeds
-from roster_service.errors import SettingError
+from roster_service.db.tables import exclusions, feeds, kept_people
+from roster_service.errors import CommandError, SettingError
 
 # Characters of the hash of an id, in hexadecimal, by which people name an exclusion.
 REFERENCE_LENGTH = 16
@@ -91,6 +91,23 @@ def list_exclusions(connection: sa.Connection) -> list[Exclusion]:
     return [
         Exclusion(make_reference(bytes(row.id_hash)), ExclusionKind(row.kind), row.sourced_id, row.at) for row in rows
     ]
+
+
+def count_named(connection: sa.Connection) -> int:
+    """Returns how many people somebody has taken out, or kept from a vendor, by their ids."""
+    kept = sa.select(sa.func.count(sa.distinct(kept_people.c.user_id))).where(kept_people.c.until.is_(None))
+    return len(list_exclusions(connection)) + connection.execute(kept).scalar_one()
+
+
+def require_none_named(connection: sa.Connection, command: str) -> None:
+    """Raises CommandError if there are such people, for a run whose ids are other ones. `command`: that begins the run,
+    and takes the other ids of these people."""
+    if count := count_named(connection):
+        people = "1 person is" if count == 1 else f"{count:,} people are"
+        raise CommandError(
+            f"{people} erased, hidden or kept from a vendor by the earlier id, and would come back under another one; "
+            f"name the new ids with `{command} --excluded REFERENCE=NEWID`, or say `--others-gone`"
+        )
 
 
 def list_under_other_keys(connection: sa.Connection, hasher: IdHasher) -> set[str]:

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import Change, Subject, Verb, find_last_change, recorded
-from roster_service.db.tables import feeds, kept_people, sync_runs
+from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
-from roster_service.feeds.exclusions import list_exclusions
+from roster_service.feeds.exclusions import require_none_named
 from roster_service.feeds.held_runs import APPROVED, HELD, OTHER_IDS, close_held, read_outcome
 from roster_service.feeds.run_history import Run, find_run_under_way
 from roster_service.feeds.run_outcomes import DISCARDED
@@ -142,20 +142,10 @@ def _prepare_approval(connection: sa.Connection, actor: Actor, run: int, *, has_
     """The script that applies a held run, and its arguments."""
     require_role(connection, actor, Verb.SYNC_APPROVE.least_role, Verb.SYNC_APPROVE)
     held = find_held(connection, run)
-    if not has_named and OTHER_IDS in (held.message or "") and (count := _count_named(connection)):
-        people = "1 person is" if count == 1 else f"{count:,} people are"
-        raise CommandError(
-            f"{people} erased, hidden or kept from a vendor by the earlier id, and would come back under another "
-            f"one; name the new ids with `roster sync approve {run} --excluded REFERENCE=NEWID`, or say `--others-gone`"
-        )
+    if not has_named and OTHER_IDS in (held.message or ""):
+        require_none_named(connection, f"roster sync approve {run}")
     options = ("--feed", held.name, "--approves", str(run), "--actor", actor.to_text(), "--source", held.source)
     return (f"load_{held.format}", *options, "--", held.kept)
-
-
-def _count_named(connection: sa.Connection) -> int:
-    """Returns how many people somebody has taken out, or kept from a vendor, by their ids."""
-    kept = sa.select(sa.func.count(sa.distinct(kept_people.c.user_id))).where(kept_people.c.until.is_(None))
-    return len(list_exclusions(connection)) + connection.execute(kept).scalar_one()
 
 
 def discard_run(connection: sa.Connection, actor: Actor, run: int) -> tuple[str, list[str]]:

@@ -74,10 +74,13 @@ def require_undo(connection: sa.Connection, run: int) -> tuple[int, bytes]:
     return found.feed.id, bytes(found.before.kept_digest)
 
 
-def undo_run(connection: sa.Connection, actor: Actor, run: int, *, as_json: bool) -> subprocess.CompletedProcess[str]:
-    """Takes a run back, by the loader, which records it. Returns the output of the loader. Raises CommandError for a
-    run that cannot be taken back."""
-    script, *options = _prepare(connection, actor, run)
+def undo_run(
+    connection: sa.Connection, actor: Actor, run: int, *, as_json: bool, has_named: bool
+) -> subprocess.CompletedProcess[str]:
+    """Takes a run back, by the loader, which records it. Returns the output of the loader. `has_named`: the operator
+    has said which ids the excluded and the kept people have then. Raises CommandError for a run that cannot be taken
+    back."""
+    script, *options = _prepare(connection, actor, run, has_named=has_named)
     done = run_script(connection, script, *(["--json"] if as_json else []), *options)
     if find_undone_by(connection, run) is None:
         raise CommandError(f"the run {run} was not taken back:\n{done.stderr or done.stdout}")
@@ -87,7 +90,7 @@ def undo_run(connection: sa.Connection, actor: Actor, run: int, *, as_json: bool
 def start_undo(connection: sa.Connection, actor: Actor, run: int, home: Path) -> None:
     """Starts what `undo_run` does, in the background; `read_started` tells how it ended. `home`: the data folder.
     Raises CommandError as `undo_run`, and if it was started and has not ended."""
-    script, *options = _prepare(connection, actor, run)
+    script, *options = _prepare(connection, actor, run, has_named=False)
     start_script(connection, home, name_folder(home, "undo", str(run)), script, "--json", *options)
 
 
@@ -160,14 +163,15 @@ def drop_unknown_copies(connection: sa.Connection, home: Path) -> None:
             shutil.rmtree(kept, ignore_errors=True)
 
 
-def _prepare(connection: sa.Connection, actor: Actor, run: int) -> Sequence[str]:
+def _prepare(connection: sa.Connection, actor: Actor, run: int, *, has_named: bool) -> Sequence[str]:
     """The script that takes a run back, and its arguments."""
     require_role(connection, actor, Verb.SYNC_UNDO.least_role, Verb.SYNC_UNDO)
     require_undo(connection, run)
     found = _find(connection, run)
     before: Any = found.before
     options = ("--feed", found.feed.name, "--undoes", str(run), "--actor", actor.to_text(), "--source", before.source)
-    return (f"load_{found.feed.format}", *options, "--", before.kept_export)
+    named = ("--has-named",) if has_named else ()
+    return (f"load_{found.feed.format}", *options, *named, "--", before.kept_export)
 
 
 def _find(connection: sa.Connection, run: int) -> _Found:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from roster_service.db.instants import describe_instant
 from roster_service.db.tables import demographics, feeds, sync_runs, users
 from roster_service.errors import CommandError
+from roster_service.feeds.exclusions import count_named
 from roster_service.feeds.feeds import list_default_limits
 from roster_service.feeds.held_runs import HELD, OTHER_IDS
 from roster_service.feeds.run_history import ReadFile
@@ -68,14 +69,15 @@ def read_limits(connection: sa.Connection, feed_id: int, default: HoldLimits) ->
     )
 
 
-def find_other_ids(connection: sa.Connection, differences: Collection[Difference]) -> Iterator[str]:
+def find_other_ids(connection: sa.Connection, feed_id: int, differences: Collection[Difference]) -> Iterator[str]:
     """One sentence if many ids are now those of people with another name and another birth date, or if most of the
-    users get new ids. Counts alone do not tell: in another SIS the same numbers may be those of other people."""
+    users get new ids, or former ones. Counts alone do not tell: in another SIS the same numbers may be those of other
+    people. Also one if a feed that has lost its users gets new ones while people are known by their ids."""
     found = {difference.table: difference for difference in differences}
-    if users not in found or found[users].all_new:
+    if users not in found:
         return
     counts = found[users].counts
-    if demographics in found and not found[demographics].all_new:
+    if demographics in found and not (found[users].all_new or found[demographics].all_new):
         person, birth = found[users].rows, found[demographics].rows
         names = sa.or_(
             *(
@@ -98,11 +100,25 @@ def find_other_ids(connection: sa.Connection, differences: Collection[Difference
                 "date, and who approves it gives their accounts at vendors to these people"
             )
             return
-    if min(counts.tombstoned, counts.added) > max(FEW, counts.stored / 2):
+    if min(counts.tombstoned, counts.added + counts.revived) > max(FEW, counts.stored / 2):
+        back = f", {counts.revived:,} return" if counts.revived else ""
         yield (
-            f"{OTHER_IDS}: {counts.tombstoned:,} of {counts.stored:,} users would vanish and {counts.added:,} be new, "
-            "and who approves it ends their accounts at vendors and begins new ones"
+            f"{OTHER_IDS}: {counts.tombstoned:,} of {counts.stored:,} users would vanish and {counts.added:,} be new"
+            f"{back}, and who approves it ends their accounts at vendors and begins new ones"
         )
+    is_refilled = counts.added > counts.revived and not counts.stored
+    if is_refilled and count_named(connection) and _has_had_users(connection, feed_id):
+        yield (
+            f"{OTHER_IDS}: the feed has lost its users, and {counts.added:,} come under ids that it does not know, "
+            "while people are erased, hidden or kept from a vendor by their ids"
+        )
+
+
+def _has_had_users(connection: sa.Connection, feed_id: int) -> bool:
+    """Whether a run has changed users of the feed, also if they are purged since."""
+    counts = sa.select(sync_runs.c.counts).where(sync_runs.c.feed_id == feed_id, sync_runs.c.stamp.is_not(None))
+    of_users = (found.get("users", {}) for found in connection.scalars(counts))
+    return any(number for found in of_users for name, number in found.items() if name != "rejected")
 
 
 def find_excess(counts: Mapping[str, Counts], files: Iterable[ReadFile], limits: HoldLimits) -> Iterator[str]:
@@ -157,7 +173,7 @@ def list_reasons(
     else:
         excess = list(held.find_further_excess(report.counts))
     if held is None or OTHER_IDS not in held.message:
-        return [*find_other_ids(connection, differences), *excess]
+        return [*find_other_ids(connection, feed_id, differences), *excess]
     # The operator approved this reason, and the next approval needs to know of it.
     return [held.message.split("; ")[0], *excess] if excess else []
 

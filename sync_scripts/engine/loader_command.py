@@ -163,6 +163,7 @@ def make_command(family: Family) -> click.Command:
     @WAIT
     @click.option("--approves", type=int, hidden=True)
     @click.option("--undoes", type=int, hidden=True)
+    @click.option("--has-named", is_flag=True, hidden=True)
     @click.option("--actor", "actor_text", hidden=True)
     # What the run calls its export, for a copy of one.
     @click.option("--source", hidden=True)
@@ -182,6 +183,7 @@ def make_command(family: Family) -> click.Command:
         wait: bool,
         approves: int | None,
         undoes: int | None,
+        has_named: bool,
         actor_text: str | None,
         source: str | None,
         changes: TextIO | None,
@@ -209,6 +211,7 @@ def make_command(family: Family) -> click.Command:
                     strict=strict,
                     approval=approval,
                     undoes=undoes,
+                    has_named=has_named,
                     keeps_copy=True,
                     wait=wait,
                     actor=actor,

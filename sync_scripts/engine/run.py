@@ -54,8 +54,9 @@ class Options:
     """The options of a run. `dry_run`: report the changes without applying them; `allow_mass_delete`: never hold the
     run; `changes`: where a dry run writes the changes that it would make, with the values before and after; `strict`:
     refuse the export for any tolerated deviation; `approval`: of the held run whose export this is; `undoes`: the run
-    that this one takes back: it is not held, and loads no other export than the one before that run; `keeps_copy`: keep
-    a copy of the export in the data folder, for an undo; `wait`: for another run of the feed, instead of raising
+    that this one takes back: it is not held, and loads no other export than the one before that run; `has_named`: the
+    operator has said which ids the excluded and the kept people have then; `keeps_copy`: keep a copy of the export in
+    the data folder, for an undo; `wait`: for another run of the feed, instead of raising
     LockedError; `actor`: who loads the export, None for the system user of this process; `source`: what the run calls
     its export, if the path is that of a copy, else None; `require_complete`: raises IncompleteExportError for an export
     that is not complete, which ends the run, None if the caller has looked; `notify`: called with the progress of each
@@ -68,6 +69,7 @@ class Options:
     strict: bool = False
     approval: Approval | None = None
     undoes: int | None = None
+    has_named: bool = False
     keeps_copy: bool = False
     wait: bool = False
     actor: Actor | None = None

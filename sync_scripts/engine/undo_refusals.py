@@ -8,18 +8,23 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import sync_runs, users
 from roster_service.errors import CommandError
+from roster_service.feeds.exclusions import require_none_named
 from sync_scripts.applying.changes import Difference
+from sync_scripts.engine.hold_policy import find_other_ids
 from sync_scripts.engine.run import Run
 from sync_scripts.staging.retained import Retention
 
 
 def refuse_unsafe_undo(run: Run, undone: int, retention: Retention, differences: Collection[Difference]) -> None:
-    """Raises CommandError if a load of the export before the run `undone` would leave changes of that run."""
+    """Raises CommandError if a load of the export before the run `undone` would leave changes of that run, or bring
+    excluded or kept people back under their former ids, of which the operator has said nothing."""
     if files := sorted(set(_list_lasting(run, undone, retention, differences))):
         raise CommandError(
             f"the run {undone} cannot be taken back: the export before it has rejected rows in {', '.join(files)}, "
             "and what the run changed of their records would stay"
         )
+    if not run.options.has_named and any(find_other_ids(run.connection, run.feed.id, differences)):
+        require_none_named(run.connection, f"roster sync undo {undone}")
 
 
 def _list_lasting(run: Run, undone: int, retention: Retention, differences: Collection[Difference]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -136,6 +137,13 @@ def replaced(file: str, old: str | bytes, new: str | bytes) -> Bend:
         return data.replace(old, new, 1)
 
     return raw(file, change)
+
+
+def with_other_ids(folder: Path) -> None:
+    """Gives the users of springfield other ids, `b-student-1` for `spr-student-1`, as another SIS does."""
+    for file in ("users", "enrollments", "demographics"):
+        of_users = rb"\bspr-(?=student|teacher|admin|aide|proctor|guardian|parent|relative)"
+        raw(f"{file}.csv", lambda data, of_users=of_users: re.sub(of_users, b"b-", data))(folder)  # type: ignore[misc]
 
 
 def declared(file: str, mode: str) -> Bend:

@@ -44,6 +44,7 @@ from tests.sync.export_changes import (
     declared,
     raw,
     rows_of,
+    with_other_ids,
     with_row,
     without_file,
     without_rows,
@@ -320,7 +321,7 @@ def test_an_excluded_person_does_not_come_back_under_another_id(
     assert active == {f"new-{number}" for number in range(STUDENTS)} - {"new-0", "new-3"}
 
 
-@pytest.mark.shows("Erased people", "Who is kept from a vendor stays so under the new id of another SIS.")
+@pytest.mark.shows("Erased people", "Who is hidden or kept from a vendor stays so under another id.")
 @pytest.mark.usefixtures("scripts_in_process")
 def test_a_person_who_is_kept_from_a_vendor_stays_kept_under_another_id(
     engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
@@ -344,6 +345,62 @@ def test_a_person_who_is_kept_from_a_vendor_stays_kept_under_another_id(
     with engine.connect() as connection:
         kept = [(person.sourced_id, person.vendor) for person in list_kept(connection)]
     assert kept == [("new-0", email), ("new-3", email)]
+
+
+@pytest.mark.shows("Erased people", "Who is hidden or kept from a vendor stays so under another id.")
+@pytest.mark.usefixtures("scripts_in_process")
+@pytest.mark.parametrize("now", [(), ("--now",)], ids=["its tombstones stay", "its records are deleted"])
+def test_a_feed_that_is_added_again_with_other_ids_is_held_while_a_person_is_hidden(
+    engine: sa.Engine,
+    springfield: Path,
+    tmp_path: Path,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    now: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("ROSTER_SECRET_KEY", "s" * 40)
+    settings = dataclasses.replace(Settings.from_environ(os.environ), home=tmp_path / "home")
+    load_first(engine, "springfield", springfield)
+
+    def add_again() -> None:
+        for words in (("remove", "springfield", "--yes", *now), ("add", "springfield", "--format", "oneroster")):
+            done = call("feed", *words)
+            assert done.exit_code == 0, done.stderr
+
+    assert call("person", "hide", "spr-student-2", "--yes").exit_code == 0
+    add_again()
+    with_other_ids(springfield)
+    report = load(engine, "springfield", springfield, options=Options(settings))
+    assert (report.outcome, f"{OTHER_IDS}: the feed has lost its users" in (report.message or "")) == ("held", True)
+    refused = call("sync", "approve", report.run)
+    assert (refused.exit_code, "1 person is erased, hidden or kept from a vendor" in refused.stderr) == (1, True)
+    done = call("sync", "approve", report.run, "--excluded", "spr-student-2=b-student-2")
+    assert done.exit_code == 0, done.stderr
+    active = {key for key, row in snapshot(engine, users).items() if row["status"] == "active"}
+    assert ("b-student-1" in active, "b-student-2" in active) == (True, False)
+    # With the ids that it had, a feed is not held: nobody comes back.
+    if not now:
+        add_again()
+        assert load(engine, "springfield", springfield, options=Options(settings)).outcome == "done"
+
+
+@pytest.mark.usefixtures("scripts_in_process")
+def test_an_export_with_the_former_ids_is_held_too(
+    engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its users return, and none is new."""
+    monkeypatch.setenv("ROSTER_SECRET_KEY", "s" * 40)
+    settings = dataclasses.replace(Settings.from_environ(os.environ), home=tmp_path / "home")
+    other = Path(shutil.copytree(springfield, tmp_path / "other"))
+    with_other_ids(other)
+    load_first(engine, "springfield", springfield)
+    load(engine, "springfield", other, options=Options(settings, allow_mass_delete=True))
+    report = load(engine, "springfield", springfield, options=Options(settings))
+    words = f"{OTHER_IDS}: 15 of 15 users would vanish and 0 be new, 15 return, and who approves it"
+    assert (report.outcome, words in (report.message or "")) == ("held", True)
+    assert call("person", "hide", "b-student-2", "--yes").exit_code == 0
+    refused = call("sync", "approve", report.run)
+    assert (refused.exit_code, "1 person is erased, hidden or kept from a vendor" in refused.stderr) == (1, True)
 
 
 def replace_folder(folder: Path, other: Path) -> None:

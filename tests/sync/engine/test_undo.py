@@ -10,8 +10,10 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
+from roster_service.accounts.kept_people import list_kept
 from roster_service.cli import main as roster
 from roster_service.db.tables import changes, demographics, sync_runs, users
+from roster_service.feeds.held_runs import OTHER_IDS
 from roster_service.feeds.undo import FOLDER, read_undo
 from roster_service.people import ExclusionKind, exclude_person, finish
 from roster_service.settings import Settings
@@ -22,7 +24,7 @@ from sync_scripts.retention import delete_expired
 from tests.actors import TESTER
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, snapshot
-from tests.sync.export_changes import both, cell_of, declared, without_file, without_rows
+from tests.sync.export_changes import both, cell_of, declared, with_other_ids, without_file, without_rows
 
 Call = Callable[..., Result]
 GONE = "spr-student-4"
@@ -252,6 +254,35 @@ def test_a_run_that_left_the_records_of_rejected_rows_alone_is_taken_back(
         assert load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True)).rejected == 1
     done = call("sync", "undo", find_last(engine))
     assert (done.exit_code, snapshot(engine, users)[GONE]["given_name"]) == (0, "Before"), done.output
+
+
+@pytest.mark.usefixtures("scripts_in_process")
+@pytest.mark.shows("Erased people", "Who is hidden or kept from a vendor stays so under another id.")
+@pytest.mark.parametrize("options", [(), ("--from", "reader@vendor.example")], ids=["hidden", "kept from a vendor"])
+def test_an_undo_asks_for_the_former_ids_of_people_who_are_kept_out(
+    engine: sa.Engine, springfield: Path, call: Call, settings: Settings, options: tuple[str, ...]
+) -> None:
+    of_loads = Options(settings, keeps_copy=True)
+    load(engine, "springfield", springfield, options=of_loads)
+    with_other_ids(springfield)
+    held = load(engine, "springfield", springfield, options=of_loads)
+    assert OTHER_IDS in (held.message or "")
+    assert call("sync", "approve", held.run).exit_code == 0
+    assert call("vendor", "add", "reader@vendor.example", "--name", "Reader").exit_code == 0
+    assert call("person", "hide", "b-student-2", *options, "--yes").exit_code == 0
+    run = find_last(engine)
+    refused = call("sync", "undo", run)
+    assert (refused.exit_code, f"`roster sync undo {run} --excluded REFERENCE=NEWID`" in refused.output) == (1, True)
+    done = call("sync", "undo", run, "--excluded", "b-student-2=spr-student-2")
+    assert done.exit_code == 0, done.output
+    after = snapshot(engine, users)
+    assert after["spr-student-1"]["status"] == "active"
+    with engine.connect() as connection:
+        kept = {person.sourced_id for person in list_kept(connection)}
+    # Who is hidden is in no export; who is kept from a vendor is, and stays kept.
+    assert (after.get("spr-student-2", {}).get("status"), kept) == (
+        ("active", {"b-student-2", "spr-student-2"}) if options else ("tobedeleted", set())
+    )
 
 
 def test_an_excluded_person_stays_out(engine: sa.Engine, second: Path, call: Call, settings: Settings) -> None:
