@@ -53,11 +53,14 @@ sync: $(VENV)/.service ## Load the export of every enabled feed, then purge; wha
 
 # In processes of their own: one that also keeps what all others import and compile takes 1.5 GB.
 OF_LOADS := tests/sync tests/deltas
+OF_OPERATORS := tests/console tests/cli tests/people tests/deliveries tests/accounts
 
 test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL), but for the long ones
 	@$(BIN)/python -m pytest $(SPREAD) tests/grammar --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
 	@$(BIN)/python -m pytest $(SPREAD) $(OF_LOADS)
-	@$(BIN)/python -m pytest $(SPREAD) $(foreach it,tests/grammar tests/faults tests/conformance $(OF_LOADS),--ignore=$(it))
+	@$(BIN)/python -m pytest $(SPREAD) $(OF_OPERATORS)
+	@$(BIN)/python -m pytest $(SPREAD) \
+	  $(foreach it,tests/grammar tests/faults tests/conformance $(OF_LOADS) $(OF_OPERATORS),--ignore=$(it))
 
 test-long: ## Run the tests with the long ones, as CI does: starts of the service, the examples of the documentation, more repetitions
 	@TESTS=long $(MAKE) test
