@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import gc
 import hashlib
@@ -38,10 +37,6 @@ from tests.postgres.statements import CAPACITY, SharedStatements, share_statemen
 
 # All that is collected stays: a search for garbage among it finds none, and takes a quarter of the time.
 gc.disable()
-FINISHED = itertools.count(1)
-TESTS_A_SEARCH = 150
-# glibc keeps what is freed between what is not; other libraries have no such function, and no need.
-TRIM: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 # A slow machine is no bug. In CI the same inputs every time: a find there would be nobody's change.
 settings.register_profile("here", deadline=None)
@@ -111,17 +106,9 @@ def pytest_runtestloop() -> None:
     a third of the time of a test that loads an export."""
     gc.collect()
     gc.freeze()
+    # What a closed application leaves survives the first search: each fourth is a whole one.
     gc.set_threshold(500_000, 1, 1)
     gc.enable()
-
-
-def pytest_runtest_logfinish() -> None:
-    """Searches everything for garbage now and then, and gives the system back what that frees: the largest process of
-    CI had 1,120 MB without. Python's own whole searches wait until a quarter is new."""
-    if next(FINISHED) % TESTS_A_SEARCH == 0:
-        gc.collect()
-        if TRIM is not None:
-            TRIM(0)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
