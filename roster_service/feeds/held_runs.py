@@ -25,6 +25,8 @@ OTHER_IDS = "the export is of another SIS, or has other ids"
 # Bytes of a file that are looked at together.
 PIECE = 2**20
 
+_BEFORE = sync_runs.alias("before")
+
 
 def keep_export(path: Path, home: Path, run_id: int, folder: str = FOLDER) -> Path:
     """Copies an export, a folder or a file, into a folder of the data folder, for the owner alone. Returns the path of
@@ -122,12 +124,11 @@ def close_held(
     """Ends the held runs for which the condition `which` holds, with this outcome and message, and deletes the changes
     that they would have made. `ends_alert`: a person has decided, so a run that is held later is announced again.
     Returns the paths of their kept exports, which the caller deletes after the commit."""
-    before = sync_runs.alias()
     closed = (
         sa.update(sync_runs)
-        .where(which, sync_runs.c.outcome == HELD, before.c.id == sync_runs.c.id)
+        .where(which, sync_runs.c.outcome == HELD, _BEFORE.c.id == sync_runs.c.id)
         .values(outcome=outcome, message=message, kept_export=None, has_changes=False)
-        .returning(sync_runs.c.id, sync_runs.c.feed_id, before.c.kept_export)
+        .returning(sync_runs.c.id, sync_runs.c.feed_id, _BEFORE.c.kept_export)
     )
     rows = connection.execute(closed).all()
     connection.execute(sa.delete(sync_changes).where(sync_changes.c.run_id.in_([row.id for row in rows])))

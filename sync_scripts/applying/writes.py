@@ -19,7 +19,7 @@ from sync_scripts.applying.changes import ADDED, CHANGE, KEY, Difference
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.labels import RunLabels
 from sync_scripts.formats.model import Format
-from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
+from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention, is_live
 
 PURGE_ORDER = ROSTER_TABLES[::-1]
 
@@ -179,12 +179,10 @@ def forget_needs(connection: sa.Connection, retention: Retention) -> None:
     """Lets the tombstones that ended by a need stay what they are if the export ends them itself now: by their row in a
     delta, or by their absence from a bulk file."""
     for table in NEEDY:
-        rows = [file.alias() for file in retention.list_files(table)]
-        if not rows:
-            continue
-        dead = [~sa.exists().where(row["sourcedId"] == table.c.sourced_id, row.live) for row in rows]
-        left = retention.is_left(table, table)
-        _forget_needs(connection, table, retention.feed_id, *dead, *([] if left is None else [~left]))
+        dead = [~is_live(table.c.sourced_id, file) for file in retention.list_files(table)]
+        if dead:
+            left = retention.is_left(table, table)
+            _forget_needs(connection, table, retention.feed_id, *dead, *([] if left is None else [~left]))
 
 
 def forget_all_needs(connection: sa.Connection, feed_id: int) -> None:

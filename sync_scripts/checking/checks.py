@@ -331,12 +331,12 @@ def _check_reference(
 
 
 def _is_staged(name: sa.ColumnElement[str], staged: StagedFile) -> sa.ColumnElement[bool]:
-    return sa.exists().where(staged.alias()["sourcedId"] == name)
+    return sa.exists().where(staged.look_up()["sourcedId"] == name)
 
 
 def _explain_reference(name: sa.ColumnElement[str], refers: CellReference, staged: StagedFile) -> sa.ColumnElement[str]:
     """The reason for a reference without a target: to a row that is marked as gone, of a wrong type, or to none."""
-    gone = staged.alias()
+    gone = staged.look_up()
     marked = sa.exists().where(gone["sourcedId"] == name, ~gone.live)
     # The reason does not quote the wrong type, because it is a text of the export.
     wrong = f"must name a row of {refers.file_name} of type {' or '.join(refers.types)}"

@@ -41,15 +41,15 @@ def follow_needs(connection: sa.Connection, form: Format, retention: Retention) 
     for table in NEEDY:
         # What an orphan needs may be an orphan: the tables come in the order of their references.
         _find_returning(connection, form, retention, table, returning)
-        stored, needs = table.alias(), list(_list_needs(form, table, retention))
-        stays = retention.is_active_after(table, stored) if needs else None
+        needs = list(_list_needs(form, table, retention))
+        stays = retention.is_active_after(table, table) if needs else None
         if stays is None:
             continue
         # A query for each column, because the planner finds the few records of lost ids by an index only if the
         # condition stands alone.
         found = sa.union(
             *(
-                sa.select(stored.c.sourced_id).where(stays, stored.c[column.name].in_(retention.select_lost(file)))
+                sa.select(table.c.sourced_id).where(stays, column.in_(retention.select_lost(file)))
                 for column, _, file in needs
             )
         )
@@ -74,15 +74,15 @@ def _find_returning(
     last call may have been what they need."""
     if table in returning:
         connection.execute(DropTable(returning.pop(table)))
-    stored, needs = table.alias(), list(_list_all_needs(form, table))
-    ended = [stored.c.feed_id == retention.feed_id, stored.c.status != ACTIVE, stored.c.ended_by_need]
-    left = retention.is_left(table, stored) if needs else None
+    needs = list(_list_all_needs(form, table))
+    ended = [table.c.feed_id == retention.feed_id, table.c.status != ACTIVE, table.c.ended_by_need]
+    left = retention.is_left(table, table) if needs else None
     if left is None or not connection.scalar(sa.select(sa.exists().where(*ended))):
         return
-    there = (_is_there(stored.c[column.name], refers, target, retention) for column, refers, target in needs)
+    there = (_is_there(column, refers, target, retention) for column, refers, target in needs)
     # Of the rows of another format that describe one record, some may be rejected and others not: these bring it back.
-    unsaid = (~is_live(stored.c.sourced_id, file) for file in retention.list_files(table))
-    found = sa.select(stored.c.sourced_id).where(*ended, left, *unsaid, *there)
+    unsaid = (~is_live(table.c.sourced_id, file) for file in retention.list_files(table))
+    found = sa.select(table.c.sourced_id).where(*ended, left, *unsaid, *there)
     if not connection.scalar(sa.select(sa.exists(found))):
         return
     returning[table] = create_ids(connection, f"returning_{table.name}")
@@ -105,7 +105,7 @@ def list_found(
     those that name them, of which none may name itself, and which may have a cell in common with their target."""
     for target in targets:
         if target is not None:
-            rows = target.alias()
+            rows = target.look_up()
             of_type = [rows["type"].in_(refers.types)] if refers.types else []
             shared = [] if refers.same is None or naming is None else [rows[refers.same] == naming[refers.same]]
             if naming is not None and refers.file == naming.file.name:

@@ -126,10 +126,10 @@ def _is_there(
     conditions += [] if stays is None else [stays]
     if file not in staged:
         return sa.exists().where(*conditions)
-    found = sa.exists().where(staged[file].alias()["sourcedId"] == name)
+    found = sa.exists().where(staged[file].look_up()["sourcedId"] == name)
     if rejected is None:
         return found
-    return sa.or_(found, sa.exists().where(*conditions, rejected.alias()["sourcedId"] == name))
+    return sa.or_(found, sa.exists().where(*conditions, rejected.look_up()["sourcedId"] == name))
 
 
 def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:

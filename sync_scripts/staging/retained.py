@@ -22,7 +22,7 @@ from typing import Any, cast
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from sync_scripts.formats.model import CsvFile, Format, Staged, StagedFile
+from sync_scripts.formats.model import CsvFile, Format, Staged, StagedFile, name_once
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
@@ -112,7 +112,7 @@ class Retention:
         """The ids of the records of a file that are active now and will not be after the run. Raises ValueError for an
         absent file whose records all stay."""
         table = cast(sa.Table, file.table)
-        stored = table.alias()
+        stored = name_once(table)
         gone = [] if table not in self.orphans else [sa.select(self.orphans[table].c.sourced_id)]
         if file.name in self.staged:
             is_retained = self.is_active_after(table, stored)
@@ -130,7 +130,7 @@ class Retention:
     def is_own_part(self, file: CsvFile, stored: sa.FromClause) -> sa.ColumnElement[bool]:
         """The condition that a part in `stored`, the table that stores the rows of `file` or an alias of it, belongs to
         the feed. Parts of deleted users count, unless they are taken back."""
-        users, owner = tables.users.alias(), _find_stored_column(file.owner.column, stored)
+        users, owner = name_once(tables.users), _find_stored_column(file.owner.column, stored)
         of_feed = sa.exists().where(users.c.sourced_id == owner, users.c.feed_id == self.feed_id)
         exported = [stored.c.origin == "export"] if "origin" in stored.c else []
         return sa.and_(of_feed, stored.c.taken_back.is_not(True), *exported)
@@ -170,7 +170,7 @@ class Retention:
         table = file.kept_in if file.table is None else file.table
         if table is None:
             return None
-        stored = table.alias()
+        stored = name_once(table)
         condition = self.is_retained_part(file, stored) if file.table is None else self.is_active_after(table, stored)
         if condition is None:
             return None
@@ -187,7 +187,7 @@ class Retention:
         rejected, identify = self.rejected.get(file.name), file.identify
         if file.table is None or identify is None:
             return None
-        stored = file.table.alias()
+        stored = name_once(file.table)
         rows: sa.Select[Any]
         if rejected is not None:
             described = stored.c.sourced_id == identify(self.feed_name, rejected["sourcedId"])
@@ -255,11 +255,11 @@ def _find_stored_column(column: sa.Column[Any] | None, stored: sa.FromClause) ->
 
 def is_live(identifier: sa.ColumnElement[str], file: StagedFile) -> sa.ColumnElement[bool]:
     """The condition that a live row of a file has this id."""
-    rows = file.alias()
+    rows = file.look_up()
     return sa.exists().where(sa.and_(rows["sourcedId"] == identifier, rows.live))
 
 
 def is_named(identifier: sa.ColumnElement[Any], file: StagedFile) -> sa.ColumnElement[bool]:
     """The condition that a row of a file has this id."""
-    named = file.alias()
+    named = file.look_up()
     return sa.exists().where(named["sourcedId"] == identifier)

@@ -93,7 +93,7 @@ def _find_lost(connection: sa.Connection, staged: Staged, absent: Absent, feed_i
         if (file := targets.get(table)) is None:
             continue
         needed = [cell for cell in file.file.cells if cell.is_needed]
-        ids = sa.union(_select_old(file.alias(), table, absent, feed_id), *_list_referring(needed, table, lost))
+        ids = sa.union(_select_old(file.look_up(), table, absent, feed_id), *_list_referring(needed, table, lost))
         found = store_ids(connection, f"lost_{file.file.name}", ids)
         if connection.scalar(sa.select(sa.exists().select_from(found))):
             lost[file.file.name] = found
