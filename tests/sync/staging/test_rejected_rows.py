@@ -89,6 +89,18 @@ def test_of_rows_with_one_id_none_counts_and_the_record_is_retained(
     assert after == before
 
 
+def test_of_a_row_that_is_marked_as_deleted_only_the_id_is_checked(engine: sa.Engine, springfield: Path) -> None:
+    load_first(engine, "feed", springfield)
+    both(
+        cell_of("demographics", "spr-student-4", "birthDate", "x"),
+        cell_of("demographics", "spr-student-4", "status", "tobedeleted"),
+        with_row("demographics", sourcedId="", status="tobedeleted"),
+    )(springfield)
+    report = load(engine, "feed", springfield)
+    assert [(it.column, it.reason) for it in report.findings.first] == [("sourcedId", "must not be empty")]
+    assert snapshot(engine, tables.demographics)["spr-student-4"]["status"] == "tobedeleted"
+
+
 def test_a_new_record_of_two_rows_waits_with_what_names_it(engine: sa.Engine, springfield: Path) -> None:
     whole = (springfield / "users.csv").read_bytes()
     repeat_row("users", "spr-student-4", givenName="Another")(springfield)
