@@ -213,20 +213,27 @@ def read_vendor_names(connection: sa.Connection) -> dict[str, str]:
 def list_vendors(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Vendor]:
     """Lists the vendors for which all conditions hold, with their grants, ordered by e-mail."""
     grants: dict[int, list[Grant]] = {}
-    district, school = orgs.alias(), orgs.alias()
-    named = (
+    for row in connection.execute(_GRANTS.where(*conditions)):
+        grant = Grant(row.district_id, row.school_id, row.district_name, row.school_name, read_rules(row))
+        grants.setdefault(row.vendor_id, []).append(grant)
+    return [_make_vendor(row, grants.get(row.id, ())) for row in connection.execute(_LISTED.where(*conditions))]
+
+
+def _select_grants() -> sa.Select[Any]:
+    district, school = orgs.alias("district"), orgs.alias("school")
+    return (
         sa.select(vendor_grants, district.c.name.label("district_name"), school.c.name.label("school_name"))
         .outerjoin(district, district.c.sourced_id == vendor_grants.c.district_id)
         .outerjoin(school, school.c.sourced_id == vendor_grants.c.school_id)
+        .join(vendors, vendors.c.id == vendor_grants.c.vendor_id)
+        .order_by(vendor_grants.c.district_id, vendor_grants.c.school_id, vendor_grants.c.id)
     )
-    named = named.join(vendors, vendors.c.id == vendor_grants.c.vendor_id).where(*conditions)
-    order = (vendor_grants.c.district_id, vendor_grants.c.school_id, vendor_grants.c.id)
-    for row in connection.execute(named.order_by(*order)):
-        grant = Grant(row.district_id, row.school_id, row.district_name, row.school_name, read_rules(row))
-        grants.setdefault(row.vendor_id, []).append(grant)
-    # The flags are among the columns of the table.
-    listed = sa.select(vendors, *read_rights()[1:]).where(*conditions)
-    return [_make_vendor(row, grants.get(row.id, ())) for row in connection.execute(listed.order_by(vendors.c.email))]
+
+
+# Nearly every page of the console lists vendors.
+_GRANTS = _select_grants()
+# The flags are among the columns of the table.
+_LISTED = sa.select(vendors, *read_rights()[1:]).order_by(vendors.c.email)
 
 
 def read_rules(row: Any) -> Rules | None:
