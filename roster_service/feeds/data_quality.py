@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.db import tables
 from roster_service.db.deadline import limit_statements
@@ -210,10 +211,12 @@ def store_counts(engine: sa.Engine, feed: str | None = None) -> int:
             ):
                 continue
             schools = dict(count_findings(connection, StoredRoster(feed_id), LONGEST_STORED))
-            connection.execute(sa.update(quality_counts).where(own).values(schools=None))
+            former = sa.update(quality_counts).where(own, quality_counts.c.revision != revision)
+            connection.execute(former.values(schools=None))
             totals = {name: None if found is None else sum(found.values()) for name, found in schools.items()}
             row = {"feed_id": feed_id, "revision": revision, "totals": totals, "schools": schools}
-            connection.execute(sa.insert(quality_counts).values(row))
+            # Somebody else may have counted it meanwhile: a load by hand, beside the nightly sync.
+            connection.execute(upsert(quality_counts).values(row).on_conflict_do_nothing())
             kept = (
                 sa.select(quality_counts.c.revision).where(own).order_by(quality_counts.c.revision.desc()).limit(KEPT)
             )
