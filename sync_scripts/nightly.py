@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -22,7 +22,7 @@ from rich.console import Console
 from roster_service.db.tables import roster_state
 from roster_service.deliveries.sender import Sender
 from roster_service.feeds.data_quality import store_counts
-from roster_service.feeds.exclusions import find_renewal, renew_statistics
+from roster_service.feeds.exclusions import renew_statistics
 from roster_service.feeds.group_check import WrongGroupsError, find_wrong_groups
 from roster_service.roster.label_check import WrongLabelsError, find_wrong_labels
 from roster_service.roster.revisions import open_roster_engine
@@ -34,7 +34,7 @@ from sync_scripts.engine import exit_codes
 from sync_scripts.engine.agreement_ends import announce_agreements
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.loader_command import WAIT
-from sync_scripts.engine.nightly_feeds import NightlySync, announce_ends, load_feeds
+from sync_scripts.engine.nightly_feeds import NightlySync, announce_ends, find_day_before, load_feeds
 from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
 from sync_scripts.engine.run_record import translate_database_errors
 from sync_scripts.notifications.channels import list_channels
@@ -69,7 +69,7 @@ def _list_steps(sync: NightlySync) -> Mapping[str, Step]:
     """The steps after the loads, by their names in events."""
     engine, settings = sync.engine, sync.settings
     return {
-        "credentials": lambda: announce_ends(sync, datetime.now(UTC).date(), _find_day_before(engine)),
+        "credentials": lambda: announce_ends(sync, datetime.now(UTC).date(), find_day_before(engine, UTC)),
         "channels": lambda: _note_channels(engine, settings),
         "retention": lambda: {"deleted": _delete_expired(engine, settings)},
         "access log": lambda: {"folded": {"responses": fold_days(engine)}},
@@ -100,14 +100,6 @@ def _run_step(name: str, work: Step, notify: Notify) -> ExitCode:
         exit_codes.print_fault(error)
         return code
     return ExitCode.LOADED
-
-
-def _find_day_before(engine: sa.Engine) -> date | None:
-    """The day, in UTC, of the last sync before this one; None if the database does not know it."""
-    with engine.connect() as connection:
-        # Each sync renews the statistics, and this one does so later.
-        renewed = find_renewal(connection)
-    return None if renewed is None else renewed.astimezone(UTC).date()
 
 
 def _note_channels(engine: sa.Engine, settings: Settings) -> None:

@@ -113,12 +113,17 @@ class Pause:
         first, last = describe_day(self.first), describe_day(self.last)
         return f"on {first}" if first == last else f"from {first} to {last}"
 
-    def announce(self, day: date) -> str | None:
-        """Returns what to say on a day: on the day before the pause, and on its last day."""
-        if day == self.first - timedelta(days=1):
-            return f"from tomorrow to {describe_day(self.last)}, nothing is loaded: {self.reason}"
-        if day == self.last:
-            return "the pause ends today; the next night loads again"
+    def announce(self, day: date, before: date) -> str | None:
+        """Returns what to say on a day: on the day before the pause, and on its last day, or on the first day after
+        these on which something is said. `before`: the day on which something was said last."""
+        last = describe_day(self.last)
+        if before < self.last <= day:
+            is_last = day == self.last
+            return "the pause ends today; the next night loads again" if is_last else f"the pause has ended on {last}"
+        # The longest pause begins on the first day there is, which has none before it.
+        if before + timedelta(days=1) < self.first <= day + timedelta(days=1):
+            first = "tomorrow" if day < self.first else describe_day(self.first)
+            return f"from {first} to {last}, nothing is loaded: {self.reason}"
         return None
 
 

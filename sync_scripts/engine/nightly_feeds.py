@@ -19,6 +19,7 @@ from roster_service.change_log.actors import find_system_user
 from roster_service.db.instants import describe_instant, find_today
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError, DatabaseUnavailableError
+from roster_service.feeds.exclusions import find_renewal
 from roster_service.feeds.feed_conditions import NO_PATH, explain_no_path
 from roster_service.feeds.feed_states import FeedState, Pause, make_pause
 from roster_service.feeds.held_runs import HELD
@@ -174,8 +175,11 @@ def _load_in_turn(sync: NightlySync, waiting: deque[_Turn], codes: list[ExitCode
 
 
 def _announce_pauses(sync: NightlySync, found: list[NightlyFeed]) -> None:
+    zone = sync.settings.time_zone
+    today = sync.today(zone)
+    before = _find_latest(today, find_day_before(sync.engine, zone))
     for feed in found:
-        words = None if feed.pause is None else feed.pause.announce(sync.today(sync.settings.time_zone))
+        words = None if feed.pause is None else feed.pause.announce(today, before)
         if words is not None:
             send(sync, Announcement(AnnouncementKind.PAUSE, feed.name, words))
 
@@ -310,13 +314,26 @@ def send(sync: NightlySync, announcement: Announcement, over: Collection[str] | 
 def announce_ends(sync: NightlySync, day: date, before: date | None) -> int:
     """Announces the credentials of which something is to be said on a day, in UTC. `before`: the day of the last sync
     before this one, None if nobody knows it. Returns their number."""
-    # A second sync of a day says the same: the one before may have been none, but an erasure.
-    yesterday = day - timedelta(days=1)
-    before = yesterday if before is None else min(before, yesterday)
     with sync.engine.connect() as connection:
         found = list_credentials(connection)
-    announced = [(item.vendor, item.announce(day, CREDENTIAL_DAYS, before)) for item in found]
+    latest = _find_latest(day, before)
+    announced = [(item.vendor, item.announce(day, CREDENTIAL_DAYS, latest)) for item in found]
     for vendor, words in announced:
         if words is not None:
             send(sync, Announcement(AnnouncementKind.CREDENTIAL, None, words, vendor=vendor))
     return sum(words is not None for _, words in announced)
+
+
+def find_day_before(engine: sa.Engine, zone: tzinfo | None) -> date | None:
+    """The day, in a time zone, of the last sync before this one; None if the database does not know it."""
+    with engine.connect() as connection:
+        # Each sync renews the statistics, after all that it announces.
+        renewed = find_renewal(connection)
+    return None if renewed is None else renewed.astimezone(zone).date()
+
+
+def _find_latest(day: date, before: date | None) -> date:
+    """The day before a day, or that of the last sync if it is older: nobody has said since what was to be said. A
+    second sync of a day says the same, because the one before may have been none, but an erasure."""
+    yesterday = day - timedelta(days=1)
+    return yesterday if before is None else min(before, yesterday)

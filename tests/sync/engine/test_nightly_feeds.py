@@ -15,16 +15,17 @@ from zoneinfo import ZoneInfo
 import pytest
 import sqlalchemy as sa
 
-from roster_service.db.instants import find_today
+from roster_service.db.instants import describe_day, find_today
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.exclusions import renew_statistics
 from roster_service.feeds.feed_states import Pause, store_pause
 from roster_service.feeds.runs import discard_run
 from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.nightly_feeds import ATTEMPTS, REMIND_DAYS, NightlySync, load_feeds
+from sync_scripts.engine.nightly_feeds import ATTEMPTS, REMIND_DAYS, NightlySync, find_day_before, load_feeds
 from sync_scripts.engine.run_record import Approval
 from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 from sync_scripts.reading.completeness import IncompleteExportError
@@ -401,7 +402,7 @@ def test_a_held_run_of_a_feed_that_no_nightly_sync_loads_is_announced(
         # As after an upload that is held.
         connection.execute(sa.update(feeds).values(alerted=None))
         if left_out == "paused":
-            store_pause(connection, "springfield", Pause(TODAY - timedelta(days=9), TODAY + timedelta(days=9), "x"))
+            store_pause(connection, "springfield", Pause(date.min, date.max, "x"))
         else:
             connection.execute(sa.update(feeds).values({"disabled": {"enabled": False}}.get(left_out, {"path": None})))
     found = []
@@ -427,6 +428,32 @@ DAYS = {
     "the last day": (10, "paused", [AnnouncementKind.PAUSE]),
     "the day after": (11, "done", []),
 }
+# (day, day of the last sync), from the first day of a pause on, and what is said then.
+SAID = {
+    "the first day, after a sync two days before": ((0, -2), "from {} to {}, nothing is loaded: x"),
+    "the first day, after a sync on the day before": ((0, -1), None),
+    "the day after, after a sync on the first day": ((11, 0), "the pause has ended on {1}"),
+    "the day after, after a sync on the last day": ((11, 10), None),
+    "the last day, after a sync before the pause": ((10, -5), "the pause ends today; the next night loads again"),
+}
+
+
+@pytest.mark.parametrize(("days", "words"), SAID.values(), ids=SAID)
+def test_what_a_missed_sync_was_to_say_of_a_pause_is_said_by_the_next_one(
+    runs: Runs, springfield: Path, days: tuple[int, int], words: str | None
+) -> None:
+    add_feed(runs, "springfield", springfield)
+    renew_statistics(runs.engine)
+    before = find_day_before(runs.engine, runs.settings.time_zone)
+    assert before is not None
+    first = before - timedelta(days=days[1])
+    last = first + timedelta(days=10)
+    with runs.engine.begin() as connection:
+        store_pause(connection, "springfield", Pause(first, last, "x"))
+    runs.today = first + timedelta(days=days[0])
+    runs.run()
+    said = [] if words is None else [words.format(describe_day(first), describe_day(last))]
+    assert [it.message for it in runs.announced if it.kind is AnnouncementKind.PAUSE] == said
 
 
 @pytest.mark.parametrize(("day", "outcome", "kinds"), DAYS.values(), ids=DAYS)
@@ -434,9 +461,11 @@ def test_a_paused_feed_is_not_loaded_and_its_pause_is_announced(
     runs: Runs, springfield: Path, day: int, outcome: str, kinds: list[AnnouncementKind]
 ) -> None:
     add_feed(runs, "springfield", springfield)
-    runs.today = TODAY + timedelta(days=day)
+    # The day on which the database renewed its statistics last, if any, is a real one: nothing was missed since.
+    runs.today = find_today(runs.settings.time_zone)
+    first = runs.today - timedelta(days=day)
     with runs.engine.begin() as connection:
-        store_pause(connection, "springfield", Pause(TODAY, TODAY + timedelta(days=10), "rollover"))
+        store_pause(connection, "springfield", Pause(first, first + timedelta(days=10), "rollover"))
     assert runs.run() == [ExitCode.LOADED]
     assert runs.outcomes == {"springfield": outcome}
     assert runs.kinds == kinds
