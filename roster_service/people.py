@@ -46,7 +46,7 @@ from roster_service.feeds import exclusions
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher
 from roster_service.feeds.export_previews import drop_previews_with
 from roster_service.feeds.feed_states import list_feed_ids
-from roster_service.feeds.held_runs import HELD, close_held, drop_export, has_text
+from roster_service.feeds.held_runs import HELD, close_held, drop_export, has_text, locate_export
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import delete_person_values
 from roster_service.feeds.sharing_groups import lock_groups
@@ -139,7 +139,7 @@ def exclude_person(
             forget_kept(connection, sourced_id)
             forget_person(connection, hasher.hash_id(sourced_id))
             _forget_logged(connection, naming, ids_of_rules)
-            held = _discard_held(connection, feed_ids, sourced_id)
+            held = _discard_held(connection, feed_ids, sourced_id, settings.home)
             kept = forget_copies(connection, sync_runs.c.feed_id.in_(feed_ids))
         stamp = make_next_stamp(connection)
         own_record = sa.select(users.c.sourced_id).where(users.c.sourced_id == sourced_id)
@@ -156,8 +156,9 @@ def exclude_person(
 def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say: Say = _say_nothing) -> bool:
     """Does what follows the commit of a removal: deletes the exports that have an erased person from the data folder,
     and sweeps. `seconds`: to wait at most; it says so. Returns whether the requests that began before the removal have
-    ended. Raises StorageError, after all else, for an export that it cannot delete."""
-    left = [export for export in (*removal.held_exports, *removal.kept_exports) if not drop_export(export, home)]
+    ended. Raises StorageError, after all else, for an export that it cannot find and delete."""
+    named = [(export, home) for export in (*removal.held_exports, *removal.kept_exports)]
+    left = [str(locate_export(*export)) for export in named if not drop_export(*export)]
     if removal.kind is ExclusionKind.ERASED:
         drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]))
     with say_later(say, f"waiting at most {seconds:.0f} seconds for the end of requests that began before"):
@@ -165,7 +166,9 @@ def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say:
     if removal.kind is ExclusionKind.ERASED:
         exclusions.renew_statistics(engine)
     if left:
-        raise StorageError(f"{', '.join(left)} cannot be deleted, and may have the person: delete it as its owner")
+        raise StorageError(
+            f"{', '.join(left)} cannot be found or deleted, and may have the person: delete it as its owner"
+        )
     return has_ended
 
 
@@ -440,25 +443,25 @@ def export_has(export: Path, sourced_id: str) -> bool:
     return has_text(export, *(text.replace('"', '""') for text in (own, plain)))
 
 
-def list_held_with(connection: sa.Connection, sourced_id: str) -> list[tuple[int, str]]:
-    """Returns (number, feed) of the held runs that an erasure of a person ends, because their exports have the
-    person."""
+def list_held_with(connection: sa.Connection, sourced_id: str, home: Path) -> list[tuple[int, str]]:
+    """Returns (number, feed) of the held runs that an erasure of a person ends, because their exports have the person.
+    `home`: the data folder."""
     feed_id = connection.scalar(sa.select(users.c.feed_id).where(users.c.sourced_id == sourced_id))
     feed_ids = list_feed_ids(connection) if feed_id is None else [feed_id]
-    return [(row.id, row.feed) for row in _find_held(connection, feed_ids, sourced_id)]
+    return [(row.id, row.feed) for row in _find_held(connection, feed_ids, sourced_id, home)]
 
 
-def _find_held(connection: sa.Connection, feed_ids: Sequence[int], sourced_id: str) -> list[Any]:
+def _find_held(connection: sa.Connection, feed_ids: Sequence[int], sourced_id: str, home: Path) -> list[Any]:
     """The held runs of feeds whose exports have a person."""
     held = sa.select(sync_runs.c.id, sync_runs.c.feed_id, sync_runs.c.kept_export, feeds.c.name.label("feed"))
     held = held.join(feeds, feeds.c.id == sync_runs.c.feed_id).order_by(sync_runs.c.id)
     held = held.where(sync_runs.c.feed_id.in_(feed_ids), sync_runs.c.outcome == HELD)
-    return [row for row in connection.execute(held) if export_has(Path(row.kept_export), sourced_id)]
+    return [row for row in connection.execute(held) if export_has(locate_export(row.kept_export, home), sourced_id)]
 
 
-def _discard_held(connection: sa.Connection, feed_ids: Sequence[int], sourced_id: str) -> list[str]:
+def _discard_held(connection: sa.Connection, feed_ids: Sequence[int], sourced_id: str, home: Path) -> list[str]:
     """Discards the held runs of feeds whose exports have the person, and their digests. Returns their exports."""
-    having = _find_held(connection, feed_ids, sourced_id)
+    having = _find_held(connection, feed_ids, sourced_id, home)
     own = sync_runs.c.id.in_([row.id for row in having])
     kept = close_held(connection, own, "discarded", "discarded, because its export has a person who was erased since")
     connection.execute(sa.update(sync_runs).where(own).values(kept_digest=None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -60,8 +61,9 @@ def sync_approve(run: int, named: tuple[str, ...], others_gone: bool, as_json: b
     If it would now delete or change more records than it showed, it is held again, as a new run.
     """
     has_named = _name_people_again(lambda connection: find_held(connection, run), named, others_gone=others_gone)
+    home = terminal.read_settings().home
     with terminal.open_connection() as connection:
-        done = approve_run(connection, terminal.find_actor(), run, as_json=as_json, has_named=has_named)
+        done = approve_run(connection, terminal.find_actor(), run, home, as_json=as_json, has_named=has_named)
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
 
@@ -112,9 +114,11 @@ def sync_undo(run: int, named: tuple[str, ...], others_gone: bool, as_json: bool
     It loads the export before it, with new stamps. Erased people stay out, and the undone export is held if it comes
     again.
     """
-    has_named = _name_people_again(lambda connection: require_undo(connection, run), named, others_gone=others_gone)
+    home = terminal.read_settings().home
+    require = functools.partial(require_undo, run=run, home=home)
+    has_named = _name_people_again(require, named, others_gone=others_gone)
     with terminal.open_connection() as connection:
-        done = undo_run(connection, terminal.find_actor(), run, as_json=as_json, has_named=has_named)
+        done = undo_run(connection, terminal.find_actor(), run, home, as_json=as_json, has_named=has_named)
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
 

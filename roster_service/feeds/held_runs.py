@@ -82,13 +82,13 @@ def has_text(path: Path, *texts: str) -> bool:
                             return True
     except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError):
         return True
-    return not is_there(str(path))
+    return not is_there(path)
 
 
-def is_there(kept: str) -> bool:
+def is_there(kept: Path) -> bool:
     """Returns whether a kept export is there, and its folder is open to this user."""
     try:
-        return Path(kept).exists()
+        return kept.exists()
     except OSError:
         return False
 
@@ -105,16 +105,22 @@ def _finds(stream: IO[bytes], wanted: Collection[bytes]) -> bool:
     return False
 
 
+def locate_export(kept: str, home: Path) -> Path:
+    """Returns where a kept export is: in the data folder `home` of this process. The one that kept it may have had that
+    folder under another path, and a copy of a database names exports in the data folder of the other one."""
+    return home.resolve().joinpath(*Path(kept).parts[-3:])
+
+
 def drop_export(kept: str, home: Path) -> bool:
-    """Deletes a kept export, and the folder that was made for it, from the data folder `home`. Returns whether nothing
-    of it is left: a copy of the database names exports in the data folder of the other one, which may need them."""
-    folder = Path(kept).parent
-    if folder.resolve().is_relative_to(home.resolve()):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Deletes a kept export, and the folder that was made for it, from the data folder `home`. Returns whether it was
+    there, and nothing of it is left."""
+    folder = locate_export(kept, home).parent
+    was_there = is_there(folder)
+    shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.lstat()
     except OSError as error:
-        return isinstance(error, FileNotFoundError)
+        return was_there and isinstance(error, FileNotFoundError)
     return False
 
 

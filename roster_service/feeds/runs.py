@@ -15,7 +15,7 @@ from roster_service.change_log.changes import Change, Subject, Verb, find_last_c
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import require_none_named
-from roster_service.feeds.held_runs import APPROVED, HELD, OTHER_IDS, close_held, read_outcome
+from roster_service.feeds.held_runs import APPROVED, HELD, OTHER_IDS, close_held, locate_export, read_outcome
 from roster_service.feeds.run_history import Run, find_run_under_way
 from roster_service.feeds.run_outcomes import DISCARDED
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
@@ -23,15 +23,16 @@ from roster_service.feeds.undo import find_applied_by
 
 
 def approve_run(
-    connection: sa.Connection, actor: Actor, run: int, *, as_json: bool, has_named: bool
+    connection: sa.Connection, actor: Actor, run: int, home: Path, *, as_json: bool, has_named: bool
 ) -> subprocess.CompletedProcess[str]:
     """Applies a held run with the export that was held, by the loader, which records it. Returns the output of the
-    loader. `has_named`: the operator has said which ids the excluded and the kept people have now.
+    loader. `home`: the data folder; `has_named`: the operator has said which ids the excluded and the kept people have
+    now.
 
     Raises CommandError for a run that is not held, and for one that the loader did not apply: if it would now delete or
     change more records than it showed, it is held again, as a new run.
     """
-    script, *options = _prepare_approval(connection, actor, run, has_named=has_named)
+    script, *options = _prepare_approval(connection, actor, run, home, has_named=has_named)
     done = run_script(connection, script, *(["--json"] if as_json else []), *options)
     # The outcome in the database decides, because other failures could give the same exit code.
     if _find(connection, run).outcome != APPROVED:
@@ -44,7 +45,7 @@ def start_approval(connection: sa.Connection, actor: Actor, run: int, home: Path
 
     Raises CommandError for a run that is not held, and if its approval was started and has not ended.
     """
-    script, *options = _prepare_approval(connection, actor, run, has_named=False)
+    script, *options = _prepare_approval(connection, actor, run, home, has_named=False)
     start_script(connection, home, _name_approval(home, run), script, "--json", *options)
 
 
@@ -138,14 +139,16 @@ def _name_approval(home: Path, run: int) -> Path:
     return name_folder(home, "approval", str(run))
 
 
-def _prepare_approval(connection: sa.Connection, actor: Actor, run: int, *, has_named: bool) -> Sequence[str]:
+def _prepare_approval(
+    connection: sa.Connection, actor: Actor, run: int, home: Path, *, has_named: bool
+) -> Sequence[str]:
     """The script that applies a held run, and its arguments."""
     require_role(connection, actor, Verb.SYNC_APPROVE.least_role, Verb.SYNC_APPROVE)
     held = find_held(connection, run)
     if not has_named and OTHER_IDS in (held.message or ""):
         require_none_named(connection, f"roster sync approve {run}")
     options = ("--feed", held.name, "--approves", str(run), "--actor", actor.to_text(), "--source", held.source)
-    return (f"load_{held.format}", *options, "--", held.kept)
+    return (f"load_{held.format}", *options, "--", str(locate_export(held.kept, home)))
 
 
 def discard_run(connection: sa.Connection, actor: Actor, run: int) -> tuple[str, list[str]]:

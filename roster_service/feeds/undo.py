@@ -19,7 +19,7 @@ from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import Verb
 from roster_service.db.tables import disclosures, feeds, sync_runs, vendors, visible_feeds
 from roster_service.errors import CommandError
-from roster_service.feeds.held_runs import APPROVED, is_there
+from roster_service.feeds.held_runs import APPROVED, is_there, locate_export
 from roster_service.feeds.held_runs import FOLDER as HELD_FOLDER
 from roster_service.feeds.run_history import ABSENT, find_run_under_way, list_runs_under_way
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
@@ -51,9 +51,9 @@ class _Found:
     why_not: str | None
 
 
-def read_undo(connection: sa.Connection, run: int) -> Undo:
-    """Returns what taking a run back would do. Raises CommandError if there is no such run."""
-    found = _find(connection, run)
+def read_undo(connection: sa.Connection, run: int, home: Path) -> Undo:
+    """Returns what taking a run back would do. `home`: the data folder. Raises CommandError if there is no such run."""
+    found = _find(connection, run, home)
     read_since = sa.select(disclosures.c.vendor_id).where(disclosures.c.last_at >= found.run.finished_at)
     sees = sa.select(visible_feeds.c.vendor_id).where(visible_feeds.c.feed_id == found.feed.id)
     readers = sa.select(vendors.c.name).where(vendors.c.id.in_(read_since), vendors.c.id.in_(sees))
@@ -65,22 +65,22 @@ def read_undo(connection: sa.Connection, run: int) -> Undo:
     )
 
 
-def require_undo(connection: sa.Connection, run: int) -> tuple[int, bytes]:
-    """Returns the feed of a run, and the digest of the export that takes it back. Raises CommandError for a run that
-    cannot be taken back (any more)."""
-    found = _find(connection, run)
+def require_undo(connection: sa.Connection, run: int, home: Path) -> tuple[int, bytes]:
+    """Returns the feed of a run, and the digest of the export that takes it back. `home`: the data folder. Raises
+    CommandError for a run that cannot be taken back (any more)."""
+    found = _find(connection, run, home)
     if found.before is None or found.why_not is not None:
         raise CommandError(f"the run {run} cannot be taken back: {found.why_not}")
     return found.feed.id, bytes(found.before.kept_digest)
 
 
 def undo_run(
-    connection: sa.Connection, actor: Actor, run: int, *, as_json: bool, has_named: bool
+    connection: sa.Connection, actor: Actor, run: int, home: Path, *, as_json: bool, has_named: bool
 ) -> subprocess.CompletedProcess[str]:
-    """Takes a run back, by the loader, which records it. Returns the output of the loader. `has_named`: the operator
-    has said which ids the excluded and the kept people have then. Raises CommandError for a run that cannot be taken
-    back."""
-    script, *options = _prepare(connection, actor, run, has_named=has_named)
+    """Takes a run back, by the loader, which records it. Returns the output of the loader. `home`: the data folder;
+    `has_named`: the operator has said which ids the excluded and the kept people have then. Raises CommandError for a
+    run that cannot be taken back."""
+    script, *options = _prepare(connection, actor, run, home, has_named=has_named)
     done = run_script(connection, script, *(["--json"] if as_json else []), *options)
     if find_undone_by(connection, run) is None:
         raise CommandError(f"the run {run} was not taken back:\n{done.stderr or done.stdout}")
@@ -90,7 +90,7 @@ def undo_run(
 def start_undo(connection: sa.Connection, actor: Actor, run: int, home: Path) -> None:
     """Starts what `undo_run` does, in the background; `read_started` tells how it ended. `home`: the data folder.
     Raises CommandError as `undo_run`, and if it was started and has not ended."""
-    script, *options = _prepare(connection, actor, run, has_named=False)
+    script, *options = _prepare(connection, actor, run, home, has_named=False)
     start_script(connection, home, name_folder(home, "undo", str(run)), script, "--json", *options)
 
 
@@ -163,18 +163,18 @@ def drop_unknown_copies(connection: sa.Connection, home: Path) -> None:
             shutil.rmtree(kept, ignore_errors=True)
 
 
-def _prepare(connection: sa.Connection, actor: Actor, run: int, *, has_named: bool) -> Sequence[str]:
+def _prepare(connection: sa.Connection, actor: Actor, run: int, home: Path, *, has_named: bool) -> Sequence[str]:
     """The script that takes a run back, and its arguments."""
     require_role(connection, actor, Verb.SYNC_UNDO.least_role, Verb.SYNC_UNDO)
-    require_undo(connection, run)
-    found = _find(connection, run)
+    require_undo(connection, run, home)
+    found = _find(connection, run, home)
     before: Any = found.before
     options = ("--feed", found.feed.name, "--undoes", str(run), "--actor", actor.to_text(), "--source", before.source)
     named = ("--has-named",) if has_named else ()
-    return (f"load_{found.feed.format}", *options, *named, "--", before.kept_export)
+    return (f"load_{found.feed.format}", *options, *named, "--", str(locate_export(before.kept_export, home)))
 
 
-def _find(connection: sa.Connection, run: int) -> _Found:
+def _find(connection: sa.Connection, run: int, home: Path) -> _Found:
     own = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == run)).one_or_none()
     if own is None:
         raise CommandError(f"there is no run {run}")
@@ -194,7 +194,7 @@ def _find(connection: sa.Connection, run: int) -> _Found:
         why_not = f"run {latest[0].id} has changed the roster of the feed since"
     elif before is None:
         why_not = "it is the first load of the feed"
-    elif before.kept_export is None or before.kept_digest is None or not is_there(before.kept_export):
+    elif not (before.kept_export and before.kept_digest and is_there(locate_export(before.kept_export, home))):
         why_not = f"the export of run {before.id}, before it, is not kept (any more)"
     elif lacking := _list_lacking(before, own):
         files = ", ".join(lacking)

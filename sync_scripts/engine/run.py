@@ -160,7 +160,8 @@ class Run:
         digest = make_digest(self.contents, self.form, staged.stage.digests)
         if self.held is not None:
             self.held.require_digest(digest)
-        if self.options.undoes is not None and require_undo(self.connection, self.options.undoes)[1] != digest:
+        undone, home = self.options.undoes, self.options.settings.home
+        if undone is not None and require_undo(self.connection, undone, home)[1] != digest:
             raise CommandError("the kept export is not what was loaded: somebody has changed it")
         return digest
 

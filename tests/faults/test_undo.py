@@ -88,7 +88,7 @@ def test_an_undo_that_is_killed_has_happened_or_has_not(
     assert read_roster(engine) == before_and_after[is_undone]
     with engine.connect() as connection:
         assert find_undone_by(connection, last) == (last + 1 if is_undone else None)
-        assert (read_undo(connection, last).why_not is None) != is_undone
+        assert (read_undo(connection, last, settings.home).why_not is None) != is_undone
     # The SIS brings the same export again.
     again = load(engine, "feed", exports[1], options=Options(settings, allow_mass_delete=False, keeps_copy=True))
     assert again.outcome == ("held" if is_undone else "unchanged")

@@ -679,14 +679,29 @@ def test_an_id_that_nobody_has_is_refused_and_nothing_is_touched(
     assert "nobody is erased or hidden" in run_roster(database_url, tmp_path, "person", "list").stdout
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that nobody can delete is that of a process")
-def test_a_copy_that_cannot_be_deleted_is_an_error(engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_copy_that_is_not_found_is_an_error(engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     load_first(engine, "feed", springfield)
     with engine.begin() as connection:
         removal = exclude_person(connection, TESTER, ExclusionKind.ERASED, ID, SETTINGS)
-    left = replace(removal, kept_exports=("/proc/self/export",))
-    with pytest.raises(StorageError, match="/proc/self/export cannot be deleted, and may have the person"):
+    left = replace(removal, kept_exports=("/var/lib/roster/loaded/9/export",))
+    with pytest.raises(StorageError, match=f"{tmp_path}/loaded/9/export cannot be found or deleted, and"):
         finish(engine, tmp_path, left, 0)
+
+
+def test_an_erasure_deletes_exports_after_the_data_folder_has_moved(
+    engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
+) -> None:
+    load_first(engine, "feed", springfield)
+    for student in range(1, 4):
+        without_rows("demographics", f"spr-student-{student}")(springfield)
+    settings = Settings(secret_key=SETTINGS.secret_key, home=tmp_path / "home", hold_least_records=3)
+    assert load(engine, "feed", springfield, options=Options(settings)).outcome == "held"
+    moved = settings.home.rename(tmp_path / "elsewhere")
+    (moved / "secret_key").write_text(str(SETTINGS.secret_key))
+    assert [path.name for path in moved.glob("held/*")] == ["2"]
+    done = run_roster(database_url, moved, "person", "erase", ID, "--yes")
+    assert done.exit_code == 0, done.stderr
+    assert list(moved.glob("held/*")) == []
 
 
 # The id, the bytes of a file, whether the export has the person.

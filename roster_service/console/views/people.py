@@ -74,7 +74,7 @@ def read_erasure(visit: Visit) -> Erasure:
     the id."""
     person = require_person(visit.connection, from_segment(visit.place["person"]), visit.settings.read_secret_key())
     alike = list_alike(visit.connection, person.sourcedId)
-    return Erasure(person, alike, list_held_with(visit.connection, person.sourcedId))
+    return Erasure(person, alike, list_held_with(visit.connection, person.sourcedId, visit.settings.home))
 
 
 def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:

@@ -216,11 +216,11 @@ def read_runs(visit: Visit) -> RunList:
 
 def read_run(visit: Visit) -> RunPage:
     """Reads a run, its progress if it is under way, and the decision on it if it was held."""
-    connection, number = visit.connection, int(visit.place["run"])
+    connection, home, number = visit.connection, visit.settings.home, int(visit.place["run"])
     run = find_run(connection, number)
-    decision = read_decision(connection, visit.settings.home, run)
+    decision = read_decision(connection, home, run)
     good = list_good_runs_before(connection, number, GOOD_RUNS)
-    undoing = read_started(visit.settings.home, number)
+    undoing = read_started(home, number)
     sees_people = visit.signed_in.role.includes(_VIEWER)
     if not sees_people:
         # A preview has samples by name, also in the reports of scripts, and the reason of a decision may name a person.
@@ -247,7 +247,7 @@ def read_run(visit: Visit) -> RunPage:
         latest=feed.latest_run,
         condition=conditions[0],
         decision=decision,
-        undo=read_undo(connection, number) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
+        undo=read_undo(connection, number, home) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
         undone_by=find_undone_by(connection, number),
         reload=find_reload(connection, number),
         undoing=undoing,

@@ -204,6 +204,16 @@ def test_a_copy_of_the_database_deletes_no_export_in_the_data_folder_of_the_othe
     assert kept.exists()
 
 
+def test_a_held_run_is_approved_after_its_data_folder_has_moved(
+    engine: sa.Engine, held: int, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = (tmp_path / "home").rename(tmp_path / "elsewhere")
+    monkeypatch.setenv("ROSTER_HOME", str(moved))
+    done = call("sync", "approve", held)
+    assert done.exit_code == 0, done.stderr
+    assert [path.name for path in moved.glob("held/*")] == []
+
+
 def test_approving_applies_the_kept_export(engine: sa.Engine, held: int, call: Call, tmp_path: Path) -> None:
     (tmp_path / "night.zip").write_bytes(b"another export by now")
     kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])

@@ -96,6 +96,15 @@ def test_an_undone_run_leaves_the_roster_of_before_with_new_stamps(engine: sa.En
     assert f"the run {run} cannot be taken back: run {undoing} has changed" in call("sync", "undo", run).output
 
 
+def test_a_run_is_undone_after_the_data_folder_has_moved(
+    engine: sa.Engine, second: Path, call: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROSTER_HOME", str(settings.home.rename(settings.home.with_name("elsewhere"))))
+    done = call("sync", "undo", find_last(engine))
+    assert done.exit_code == 0, done.output
+    assert snapshot(engine, users)[GONE]["status"] == "active"
+
+
 def test_an_undone_export_is_held_when_it_comes_again(
     engine: sa.Engine, second: Path, call: Call, settings: Settings
 ) -> None:
@@ -300,8 +309,8 @@ def test_the_first_load_and_a_run_without_a_change_cannot_be_taken_back(
     first = find_last(engine)
     load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True))
     with engine.connect() as connection:
-        assert read_undo(connection, first).why_not == "it is the first load of the feed"
-        assert read_undo(connection, first + 1).why_not == "it has changed nothing"
+        assert read_undo(connection, first, settings.home).why_not == "it is the first load of the feed"
+        assert read_undo(connection, first + 1, settings.home).why_not == "it has changed nothing"
 
 
 def test_two_private_copies_are_kept_and_none_without_values_of_changes(
@@ -315,5 +324,5 @@ def test_two_private_copies_are_kept_and_none_without_values_of_changes(
     cell_of("users", "spr-student-1", "givenName", "Without")(second)
     load(engine, "springfield", second, options=Options(Settings(home=settings.home, change_days=0), keeps_copy=True))
     with engine.connect() as connection:
-        assert "not kept" not in str(read_undo(connection, last + 1).why_not)
+        assert "not kept" not in str(read_undo(connection, last + 1, settings.home).why_not)
     assert str(last + 1) not in list_copies(settings)
