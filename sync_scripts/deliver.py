@@ -7,6 +7,7 @@ rights of the vendor.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import time
@@ -14,10 +15,11 @@ from collections.abc import Callable
 from datetime import datetime
 
 import click
+from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.deliveries.accounts import FAILED, SENT, WAITING, Delivery, list_deliveries
 from roster_service.deliveries.sender import Sender
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, name_fault
 from roster_service.roster.revisions import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, ExitCode, exit_on_error
@@ -45,14 +47,21 @@ def _is_today(done: str | None, now: datetime) -> bool:
     return done is not None and datetime.fromisoformat(done).astimezone(now.tzinfo).date() == now.date()
 
 
+def _was_said(before: Delivery, end: Delivery, now: datetime) -> bool:
+    """Whether the file before, of the same day, was not sent for the same reason. `before`: the delivery with the run
+    before. A sync that fails begins again some times a night, and a failed file with an hour is tried each hour."""
+    return (before.state, before.message) == (end.state, end.message) and _is_today(before.at, now)
+
+
 def send_due(
     sender: Sender, notify: Notify, *, after_sync: bool, sleep: Callable[[float], None] = time.sleep
 ) -> ExitCode:
     """Sends the deliveries that are due. Passes an event for each to `notify`, and announces those that were not sent.
     Returns the exit code."""
     with sender.owner.connect() as connection:
-        found = list_deliveries(connection)
-    left = [delivery.name for delivery in found if is_due(delivery, sender.now(), after_sync=after_sync)]
+        due = [one for one in list_deliveries(connection) if is_due(one, sender.now(), after_sync=after_sync)]
+    found = {delivery.name: delivery for delivery in due}
+    left = list(found)
     ended: dict[str, Delivery] = {}
     for pause in PAUSES:
         if left:
@@ -63,11 +72,14 @@ def send_due(
             except CommandError as error:
                 # Another process sends it, or somebody has removed it.
                 notify({"step": "delivery", "delivery": name, "message": str(error), "exit": ExitCode.LOADED})
+            except SQLAlchemyError as error:
+                # The run could not be recorded, either. The deliveries after this one may be.
+                ended[name] = dataclasses.replace(found[name], state=FAILED, message=name_fault(error))
         left = [name for name in left if name in ended and ended[name].state == FAILED]
     for end in ended.values():
         code = ExitCode.FAILED if end.state == FAILED else ExitCode.LOADED
         notify({"step": "delivery", "delivery": end.name, "outcome": end.state, "message": end.message, "exit": code})
-        if end.state != SENT:
+        if end.state != SENT and not _was_said(found[end.name], end, sender.now()):
             words = f"The file of {end.name} {'waits' if end.state == WAITING else 'was not sent'}: {end.message}."
             announcement = Announcement(AnnouncementKind.DELIVERY, None, words, vendor=end.vendor)
             for failure in announce(sender.settings, announcement).values():

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -30,6 +30,17 @@ from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
 MADE, WAITING, SENT, FAILED = "made", "waiting", "sent", "failed"
+# Why a run has ended that did not say so.
+INTERRUPTED = "its process ended before the file was sent"
+# The first number of the locks of deliveries, "Delv". The second one is the hash of the name.
+LOCK_CLASS = 0x44656C76
+# A process holds the lock of its delivery until it has recorded the end of the run.
+_INTERRUPTED = sa.text(
+    "SELECT run.id FROM delivery_runs run JOIN deliveries own ON own.id = run.delivery_id WHERE run.state = :made "
+    "AND NOT EXISTS (SELECT FROM pg_locks held WHERE held.locktype = 'advisory' AND held.objsubid = 2 "
+    "AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+    "AND held.classid = :class AND held.objid::bigint = hashtext(own.name)::bigint & 4294967295)"
+)
 # The word of a delivery whose vendor or client is disabled or gone.
 CLOSED = "closed"
 # The reason for which the first file waits.
@@ -50,10 +61,11 @@ class Delivery:
     """A delivery, without its secret. `host_key`: the type and the base64 of the only key that the server may have;
     `hour`: in the time zone of the settings, None: after the nightly sync; `contact`: to whom to write at the receiver;
     `since`: when what it sends, or where to, was last set; `state`, `message`, `digest`, `file_name`, `at`: of the
-    latest run, None before the first; `may_differ`: whether the roster, or what the vendor may see, has changed since
-    the file that waits was made, so the file of now may be another one; `sent_at`: of the last file that was
-    sent; `has_changed`: whether the roster, or what the vendor may see, has changed since that file was made;
-    `enabled`: whether its client is there and neither this nor the vendor is disabled. Instants are ISO 8601, UTC."""
+    latest run, None before the first, FAILED if its process ended without a word; `may_differ`: whether the roster, or
+    what the vendor may see, has changed since the file that waits was made, so the file of now may be another one;
+    `sent_at`: of the last file that was sent; `has_changed`: whether the roster, or what the vendor may see, has
+    changed since that file was made; `enabled`: whether its client is there and neither this nor the vendor is
+    disabled. Instants are ISO 8601, UTC."""
 
     name: str
     vendor: str
@@ -141,7 +153,7 @@ class Delivery:
             return "The first file waits for an operator to look at it and approve it"
         return {
             None: "No file was made yet",
-            MADE: "A file is being made or sent, or was interrupted",
+            MADE: "A file is being made or sent",
             WAITING: f"The file waits for an operator to approve it. When it was made: {self.message}",
             SENT: f"{self.file_name} was sent",
             FAILED: f"The file was not sent. When it was tried: {self.message}",
@@ -222,6 +234,8 @@ def list_deliveries(
     connection: sa.Connection, *, name: str | None = None, vendor: str | None = None
 ) -> Sequence[Delivery]:
     """Lists the deliveries by name: that with a name, those of the vendor with an e-mail, or all."""
+    # Before the rows: a run may end meanwhile.
+    dead = frozenset(connection.scalars(_INTERRUPTED, {"made": MADE, "class": LOCK_CLASS}))
     run, sent = delivery_runs.alias(), delivery_runs.alias()
     latest = sa.select(run).where(run.c.delivery_id == deliveries.c.id).order_by(run.c.id.desc()).limit(1).lateral()
     sent_at = sa.select(sa.func.max(sent.c.finished_at)).where(
@@ -236,6 +250,7 @@ def list_deliveries(
         deliveries,
         vendors.c.email.label("vendor"),
         vendors.c.name.label("vendor_name"),
+        latest.c.id.label("run"),
         *(latest.c.state, latest.c.message, latest.c.digest, latest.c.file_name, latest.c.started_at.label("at")),
         sa.func.coalesce((latest.c.state == WAITING) & is_former, False).label("may_differ"),
         sent_at.scalar_subquery().label("sent_at"),
@@ -250,7 +265,7 @@ def list_deliveries(
         rows = rows.where(deliveries.c.name == name)
     if vendor is not None:
         rows = rows.where(vendors.c.email == vendor)
-    return [_read_delivery(row) for row in connection.execute(rows.order_by(deliveries.c.name)).mappings()]
+    return [_read_delivery(row, dead) for row in connection.execute(rows.order_by(deliveries.c.name)).mappings()]
 
 
 def end_files(connection: sa.Connection, actor: Actor, client_id: str, *, stops: bool) -> Sequence[Delivery]:
@@ -298,8 +313,10 @@ def list_sending(connection: sa.Connection) -> frozenset[str]:
     )
 
 
-def _read_delivery(row: sa.RowMapping) -> Delivery:
+def _read_delivery(row: sa.RowMapping, dead: Collection[int]) -> Delivery:
     values = {name: row[name] for name in Delivery.__dataclass_fields__}
+    if row["state"] == MADE and row["run"] in dead:
+        values |= {"state": FAILED, "message": INTERRUPTED}
     texts = {name: values[name] and format_instant(values[name]) for name in ("since", "at", "sent_at")}
     return Delivery(**{**values, **texts, "contact": row["contact"] or row["vendor"]})
 

@@ -32,11 +32,13 @@ def find_address(host: str, port: int, settings: Settings) -> str:
 
 def require_public(host: str, port: int, settings: Settings) -> list[str]:
     """Returns the addresses of a server, none if its name has none now. Raises CommandError for a private one that no
-    setting allows."""
+    setting allows, and for what can be no name."""
     try:
         addresses = [str(place[4][0]) for place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except OSError:
         return []
+    except UnicodeError:
+        raise CommandError(f"{host} is no name of a server") from None
     allowed = host in (settings.delivery_private_hosts or "").replace(",", " ").split()
     if not (allowed or all(map(is_public, addresses))):
         raise CommandError(f"{host} has a private address; ROSTER_DELIVERY_PRIVATE_HOSTS may name it")

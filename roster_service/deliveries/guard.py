@@ -16,6 +16,8 @@ from roster_service.feeds.feed_conditions import list_conditions
 from roster_service.feeds.feeds import list_feeds
 from roster_service.settings import Settings
 
+# Beside them in a sample: the hash of no id, which tells with which key the others were made.
+KEY = "key"
 KINDS = ("users", "classes", "enrollments")
 # The ids of a kind that are compared: those with the smallest hashes, the same ones every night.
 SAMPLED = 500
@@ -37,13 +39,13 @@ class Content:
 
 
 def make_sample(secret_key: str, ids: Mapping[str, Collection[str]]) -> Mapping[str, Sequence[int]]:
-    """Returns the smallest keyed hashes of the ids of each kind."""
+    """Returns the smallest keyed hashes of the ids of each kind, and that of `KEY`."""
     key = hmac.digest(secret_key.encode(), b"roster sample of ids", "sha256")
 
     def hash_id(sourced_id: str) -> int:
         return int.from_bytes(hmac.digest(key, sourced_id.encode(), "sha256")[:_HASH_BYTES])
 
-    return {kind: heapq.nsmallest(SAMPLED, map(hash_id, own)) for kind, own in ids.items()}
+    return {KEY: [hash_id("")], **{kind: heapq.nsmallest(SAMPLED, map(hash_id, own)) for kind, own in ids.items()}}
 
 
 def find_losses(new: Content, sent: Sequence[Content], percent: int, least: int) -> Iterator[str]:
@@ -52,6 +54,8 @@ def find_losses(new: Content, sent: Sequence[Content], percent: int, least: int)
     only if all of them are gone. An erased person is no loss."""
     if not sent:
         yield FIRST
+    elif not _has_same_key(sent[0], new):
+        yield f"the ids cannot be compared with those of {describe_day(sent[0].at)}: ROSTER_SECRET_KEY is another one"
     for file, number in new.rows.items():
         # The last file may have called it absent, after which a receiver keeps what it has.
         before = next((old.rows[file] for old in sent if file in old.rows), 0)
@@ -60,6 +64,11 @@ def find_losses(new: Content, sent: Sequence[Content], percent: int, least: int)
     for old in sent:
         day = describe_day(old.at)
         yield from (f"{words}, compared with the file of {day}" for words in _compare(new, old, percent, least))
+
+
+def _has_same_key(old: Content, new: Content) -> bool:
+    """Whether the hashes of two samples were made with one key, which the older ones do not say."""
+    return KEY not in old.sample or old.sample[KEY] == new.sample.get(KEY)
 
 
 def _compare(new: Content, old: Content, percent: int, least: int) -> Iterator[str]:
@@ -73,7 +82,7 @@ def _compare(new: Content, old: Content, percent: int, least: int) -> Iterator[s
         before, after = old.rows.get(kind, 0), new.rows.get(kind, 0)
         if is_excess(before, after, people, kind):
             yield f"{before - after:,} of {before:,} {kind} would vanish"
-        else:
+        elif _has_same_key(old, new):
             before, after = _count_same(old.sample.get(kind, ()), new.sample.get(kind, ()))
             if is_excess(before, after, min(people, SAMPLED), kind):
                 lost = 100 * (before - after) / before

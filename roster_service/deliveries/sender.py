@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -45,8 +45,8 @@ from roster_service.settings import Settings
 
 # Behind the name of a file that is under way.
 TEMPORARY = ".part"
-# The first number of the locks of deliveries, "Delv".
-_LOCK_CLASS = 0x44656C76
+# What the client raises if a server has not answered; what was asked of it may be done, or not.
+NO_ANSWER = (TimeoutError, ConnectionError)
 # Files that were sent within these days are compared, too: small losses of many nights are a large one.
 COMPARED = timedelta(days=7)
 _runs = delivery_runs.c
@@ -86,8 +86,8 @@ class Sender:
                 message = str(error) if isinstance(error, RosterServiceError) else name_fault(error)
                 if not isinstance(error, (RosterServiceError, SQLAlchemyError, OSError)):
                     _log.error("fault: %s", describe_fault(error))
-                # A whole file may have its name, although no answer said so: the next try looks.
-                known = sa.case((_runs.uploaded_at.is_(None), sa.func.now()))
+                # The file or a part of it may be at the receiver, although no answer said so: the next try looks.
+                known = sa.case((_runs.file_name.is_(None), sa.func.now()))
                 self._set(run_id, state=accounts.FAILED, message=message, finished_at=known)
             return self._find(name)
 
@@ -194,11 +194,16 @@ class Sender:
             require_unchanged()
             try:
                 receiver.posix_rename(name + TEMPORARY, name)
+            except NO_ANSWER:
+                raise
             except OSError:
                 # No `posix-rename`: the name must be free.
                 with contextlib.suppress(OSError):
                     receiver.remove(name)
                 receiver.rename(name + TEMPORARY, name)
+        except NO_ANSWER:
+            # The file may have its name by now: the next try looks.
+            raise
         except (RosterServiceError, OSError) as error:
             receiver.remove(name + TEMPORARY)
             self._set(run_id, uploaded_at=None)
@@ -214,16 +219,28 @@ class Sender:
         with self.owner.connect() as connection:
             is_here = (_runs.started_at >= found.since).label("is_here")
             runs = connection.execute(sa.select(delivery_runs, is_here).where(*own).order_by(_runs.id)).all()
+        named = {run.file_name for run in runs if run.is_here and run.file_name is not None}
+        absent = named if found.in_place else self._remove_parts(found, named)
         for run in runs:
-            is_sent = run.is_here and run.uploaded_at is not None
-            if run.is_here and run.file_name is not None and not found.in_place:
-                with self._reach(found) as receiver, contextlib.suppress(FileNotFoundError):
-                    # It has no name yet, and its rights may have ended since. The next file has those of now.
-                    receiver.remove(run.file_name + TEMPORARY)
-                    is_sent = False
+            is_sent = run.is_here and run.uploaded_at is not None and run.file_name in absent
             part = ": a part of it may be at the receiver" if found.in_place and run.file_name is not None else ""
-            message = run.message or f"its process ended before the file was sent{part}"
+            message = run.message or f"{accounts.INTERRUPTED}{part}"
             self._end(run.id, *((accounts.SENT, None) if is_sent else (accounts.FAILED, message)))
+
+    def _remove_parts(self, found: Delivery, names: Collection[str]) -> set[str]:
+        """Removes the files that have no name yet, because their rights may have ended since: the next file has those
+        of now. Returns the names of those that were not there."""
+        absent = set[str]()
+        if names:
+            with self._reach(found) as receiver:
+                for name in names:
+                    # Some let nobody delete; one that cannot delete must not stop all files after this one.
+                    with contextlib.suppress(PermissionError):
+                        try:
+                            receiver.remove(name + TEMPORARY)
+                        except FileNotFoundError:
+                            absent.add(name)
+        return absent
 
     def _add_run(self, found: Delivery) -> int:
         add = sa.insert(delivery_runs).values(delivery_id=found.id, state=accounts.MADE).returning(_runs.id)
@@ -245,14 +262,16 @@ class Sender:
     @contextmanager
     def _hold(self, name: str) -> Iterator[None]:
         """Holds the lock of a delivery, so that nobody else sends it meanwhile. It ends with the process."""
-        lock = {"class": _LOCK_CLASS, "name": name}
+        lock = {"class": accounts.LOCK_CLASS, "name": name}
         with self.owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             if not connection.scalar(sa.text("SELECT pg_try_advisory_lock(:class, hashtext(:name))"), lock):
                 raise CommandError(f"the delivery {name} is under way")
             try:
                 yield
             finally:
-                connection.execute(sa.text("SELECT pg_advisory_unlock(:class, hashtext(:name))"), lock)
+                # It has ended already with the connection to a database that went away.
+                with contextlib.suppress(SQLAlchemyError):
+                    connection.execute(sa.text("SELECT pg_advisory_unlock(:class, hashtext(:name))"), lock)
 
 
 def _require_same_place(found: Delivery, now: Delivery) -> None:

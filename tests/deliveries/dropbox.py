@@ -31,7 +31,8 @@ class Kind(Enum):
 class DropBox:
     """The files of a receiver. `kill_at`: the number of the step at which the process ends; `consumes`: whether it
     takes each file away once it has its name, as those in `taken`; `steps`: how many there were; `drops`: whether the
-    connection ends with the next rename, which is done without an answer."""
+    connection ends with the next rename, which is done without an answer; `is_late`: whether the answer to the next
+    rename comes too late; `is_cut`: whether the connection ends while the next file is uploaded."""
 
     kind: Kind = Kind.POSIX
     consumes: bool = False
@@ -40,6 +41,8 @@ class DropBox:
     steps: int = 0
     drops: bool = False
     is_down: bool = False
+    is_late: bool = False
+    is_cut: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
     taken: list[tuple[str, bytes]] = field(default_factory=list)
 
@@ -65,6 +68,9 @@ class DropBox:
         content = file.read()
         self.files[name] = content[: len(content) // 2]
         self._step()
+        self.is_down, self.is_cut = self.is_cut, False
+        if self.is_down:
+            raise ConnectionResetError(104, "Connection reset by peer")
         self.files[name] = content
         self._step()
         assert not confirm
@@ -79,6 +85,9 @@ class DropBox:
         if self.kind is not Kind.POSIX:
             raise OSError(95, "Operation not supported")
         self._rename(old, new)
+        if self.is_late:
+            self.is_late = False
+            raise TimeoutError
 
     def rename(self, old: str, new: str, /) -> None:
         """Renames a file to a free name."""

@@ -28,6 +28,7 @@ from roster_service.auth.credentials.signing_keys import ensure_signing_key, rot
 from roster_service.db.engine import make_engine
 from roster_service.deliveries import sender
 from roster_service.deliveries.accounts import (
+    INTERRUPTED,
     Delivery,
     add_delivery,
     approve_file,
@@ -347,6 +348,40 @@ def test_a_rename_whose_answer_is_lost_is_known_as_sent_by_the_next_try(world: W
     assert [name for name, _ in world.box.taken].count(taken[0]) == 1
 
 
+def test_a_rename_without_an_answer_leaves_the_new_file_alone(world: World) -> None:
+    """The server may do it later than the client waits."""
+    world.deliver()
+    world.box.is_late = True
+    assert world.approve().state == "failed"
+    (name,) = world.box.files
+    assert name.endswith(".zip")
+    world.deliver()
+    assert world.list_states()[:2] == ["waiting", "sent"]
+    assert name in world.box.files
+
+
+def test_a_part_of_a_failed_upload_is_removed_by_the_next_try(world: World) -> None:
+    world.deliver()
+    world.box.is_cut = True
+    assert world.approve().state == "failed"
+    assert [name for name in world.box.files if name.endswith(".part")] != []
+    # The next file has another name, as that of the next day.
+    world.run("UPDATE delivery_runs SET file_name = '2025-' || file_name WHERE state = 'failed'")
+    world.box.files = {f"2025-{name}": content for name, content in world.box.files.items()}
+    assert world.deliver().state == "sent"
+    assert [name for name in world.box.files if name.endswith(".part")] == []
+
+
+def test_a_delivery_whose_process_was_killed_has_failed(world: World) -> None:
+    world.deliver()
+    world.box.kill_at = 2
+    with pytest.raises(Killed):
+        world.approve()
+    with world.engine.connect() as connection:
+        (found,) = list_deliveries(connection)
+    assert (found.word, found.needs, found.message) == ("failed", True, INTERRUPTED)
+
+
 def test_an_interrupted_upload_ends_once_its_receiver_is_back(world: World) -> None:
     world.deliver()
     world.box.kill_at = 2
@@ -618,6 +653,22 @@ def test_a_secret_that_a_lost_key_has_sealed_is_asked_for(world: World) -> None:
     assert world.deliver().state == "sent"
 
 
+def test_a_file_after_the_loss_of_the_key_waits_and_says_why(world: World) -> None:
+    """The hashes of its ids are all others, and it loses nobody."""
+    world.deliver()
+    world.approve()
+    other = replace(world.sender.settings, secret_key="another secret key, as after a loss of the first one")
+    world.sender = replace(world.sender, settings=other)
+    with world.engine.begin() as connection:
+        rotate_signing_key(connection, TESTER, str(other.secret_key), timedelta(), is_lost=True)
+    world.change(secret=PASSWORD, has_private_key=False)
+    waits = world.deliver()
+    assert waits.state == "waiting"
+    assert re.fullmatch(r"the ids cannot be compared with .*: ROSTER_SECRET_KEY is another one", str(waits.message))
+    # The next one is compared with this one, and with the counts of those before.
+    assert [world.approve().state, world.deliver().state] == ["sent", "sent"]
+
+
 def test_a_stopped_delivery_sends_nothing_until_it_is_started(world: World) -> None:
     world.deliver()
     world.stop()
@@ -668,6 +719,8 @@ def test_one_delivery_is_sent_by_one_process_at_a_time(world: World) -> None:
     connect = world.box.connect
 
     def look(*to: Any) -> Any:
+        with world.engine.connect() as connection:
+            assert [one.word for one in list_deliveries(connection)] == ["under way"]
         with pytest.raises(CommandError, match="is under way"):
             world.sender.deliver(NAME)
         inner.append("refused")

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from roster_service.deliveries.accounts import Delivery
+from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from sync_scripts import deliver
 from sync_scripts.deliver import PAUSES, is_due, send_due
@@ -59,7 +61,7 @@ def test_a_delivery_is_due_once_a_day(delivery: Delivery, after_sync: bool, due:
 class Sender:
     """Ends as it is given, one try after the other."""
 
-    ends: dict[str, list[Delivery]]
+    ends: dict[str, list[Delivery | Exception]]
     settings: Settings = field(default_factory=Settings)
     tries: list[str] = field(default_factory=list)
 
@@ -80,7 +82,10 @@ class Sender:
     def deliver(self, name: str) -> Delivery:
         """One try."""
         self.tries.append(name)
-        return self.ends[name].pop(0)
+        end = self.ends[name].pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
 
 
 def test_only_what_failed_is_tried_again_after_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,20 +97,47 @@ def test_only_what_failed_is_tried_again_after_growing_pauses(monkeypatch: pytes
         "waits": [end("waits", "waiting")],
         "late": [end("late", "failed"), end("late", "sent")],
         "away": [end("away", "failed")] * len(PAUSES),
+        "lost": [OperationalError("SELECT 1", None, ConnectionError())] * len(PAUSES),
+        "goes": [CommandError("the delivery goes is under way")],
     }
-    monkeypatch.setattr(deliver, "list_deliveries", lambda _connection: [make(name=name) for name in ends])
+    found = [make(name=name, vendor="v@example.org") for name in ends]
+    monkeypatch.setattr(deliver, "list_deliveries", lambda _connection: found)
     mailed: list[Announcement] = []
     monkeypatch.setattr(deliver, "announce", lambda _settings, it: mailed.append(it) or {})
     sender, pauses, events = Sender(ends), list[float](), list[dict[str, Any]]()
     code = send_due(sender, events.append, after_sync=True, sleep=pauses.append)  # type: ignore[arg-type]
     assert code is ExitCode.FAILED
-    assert sender.tries == [*ends, "late", "away", "away", "away"]
+    assert sender.tries == [*ends, *("late", "away", "lost"), *("away", "lost") * 2]
     assert pauses == list(PAUSES)
-    assert {it["delivery"]: it["outcome"] for it in events} == {
-        "good": "sent", "waits": "waiting", "late": "sent", "away": "failed",
+    assert {it["delivery"]: it.get("outcome") for it in events} == {
+        "good": "sent", "waits": "waiting", "late": "sent", "away": "failed", "lost": "failed", "goes": None,
     }  # fmt: skip
     assert sorted(it.text.splitlines()[2] for it in mailed) == [
         "The file of away was not sent: because.",
+        "The file of lost was not sent: OperationalError.",
         "The file of waits waits: because.",
     ]
     assert {it.subject for it in mailed} == {"Roster Service: a file for v@example.org was not sent"}
+
+
+# The state, the message and the time of the run before, and how many announcements the next one that waits brings.
+BEFORE = {
+    "none": (None, None, None, 1),
+    "it waited, too": ("waiting", "because", TODAY, 0),
+    "on the day before": ("waiting", "because", YESTERDAY, 1),
+    "for another reason": ("waiting", "why not", TODAY, 1),
+    "it failed": ("failed", "because", TODAY, 1),
+}
+
+
+@pytest.mark.parametrize(("state", "message", "at", "number"), BEFORE.values(), ids=BEFORE)
+def test_what_was_said_today_is_not_said_again(
+    monkeypatch: pytest.MonkeyPatch, state: str | None, message: str | None, at: str | None, number: int
+) -> None:
+    before = make(vendor="v@example.org", state=state, message=message, at=at)
+    monkeypatch.setattr(deliver, "list_deliveries", lambda _connection: [before])
+    mailed: list[Announcement] = []
+    monkeypatch.setattr(deliver, "announce", lambda _settings, it: mailed.append(it) or {})
+    sender = Sender({"nightly": [make(vendor="v@example.org", state="waiting", message="because")]})
+    send_due(sender, lambda _event: None, after_sync=True, sleep=lambda _seconds: None)  # type: ignore[arg-type]
+    assert len(mailed) == number
