@@ -523,10 +523,11 @@ class Settings:
         return self.home / "access-log"
 
     def find_secret_key(self) -> str | None:
-        """Returns the setting `secret_key`, else the key in the data folder; None if there is neither."""
+        """Returns the setting `secret_key`, else the key in the data folder; None if there is neither. Raises
+        SettingError for a file without a whole key."""
         if self.secret_key is not None:
             return self.secret_key
-        return self.secret_key_path.read_text().strip() if self.secret_key_path.exists() else None
+        return self._read_key_file() if self.secret_key_path.exists() else None
 
     def read_secret_key(self) -> str:
         """Returns the setting `secret_key`, else the key in the data folder, which the first call makes. For what may
@@ -540,14 +541,24 @@ class Settings:
             # Linked into place when it is complete: two processes that start at once then use the same key.
             unfinished = path.with_name(f".secret_key.{os.getpid()}")
             unfinished.touch(mode=0o600)
-            unfinished.write_text(secrets.token_urlsafe(48))
+            with unfinished.open("w", encoding="ascii") as file:
+                file.write(secrets.token_urlsafe(48))
+                file.flush()
+                # Else a machine that loses its power may have the name, and no key.
+                os.fsync(file.fileno())
             try:
                 os.link(unfinished, path)
             except FileExistsError:
                 pass
             finally:
                 unfinished.unlink()
-        return path.read_text().strip()
+        return self._read_key_file()
+
+    def _read_key_file(self) -> str:
+        try:
+            return read_secret(self.secret_key_path.read_text().strip())
+        except ValueError as error:
+            raise SettingError(f"{self.secret_key_path} {error}; restore it from a backup") from None
 
 
 # Days that may not be fewer than others: nothing may need a row that is deleted by then. A run has rejected rows and
@@ -588,6 +599,13 @@ def read_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
     # Without `_FILE`: what the file said is read now.
     added = {name.upper(): found.text for name, found in texts.items() if name.upper() not in given}
     return {**{PREFIX + name: text for name, text in added.items()}, **environ}
+
+
+def override(environ: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables of an environment with other values of some settings, for a process of this service. What
+    would name files with these values is left out, because both together are refused."""
+    files = {name + FILE_SUFFIX for name in values}
+    return {**{name: value for name, value in environ.items() if name not in files}, **values}
 
 
 def _name_field(variable: str) -> str | None:

@@ -12,7 +12,7 @@ import pytest
 
 from roster_service.errors import SettingError
 from roster_service.server.role_addresses import withhold_owner
-from roster_service.settings import PREFIX, Settings, hide_passwords, read_environment
+from roster_service.settings import PREFIX, Settings, hide_passwords, override, read_environment
 from tests.offenders import in_one_test
 
 
@@ -197,6 +197,21 @@ def test_the_secret_key_is_made_once_and_kept(tmp_path: Path) -> None:
     assert (home / "secret_key").stat().st_mode & 0o077 == 0
     assert [path.name for path in home.iterdir()] == ["secret_key"]
     assert Settings(home=home, secret_key="x" * 32).read_secret_key() == "x" * 32
+
+
+@pytest.mark.parametrize("text", ["", "short"])
+def test_a_file_without_a_whole_key_is_refused(tmp_path: Path, text: str) -> None:
+    """As a loss of power leaves it: with another key, no stored secret could be read."""
+    (tmp_path / "secret_key").write_text(text)
+    with pytest.raises(SettingError, match=f"{tmp_path}/secret_key must have at least 32 characters; restore it"):
+        Settings(home=tmp_path).find_secret_key()
+
+
+def test_a_value_for_a_process_counts_instead_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("127.0.0.1:8001")
+    given = {"ROSTER_CONSOLE_FILE": str(tmp_path / "kept"), "ROSTER_PORT": "81", "PATH": "/bin"}
+    made = override(given, {"ROSTER_CONSOLE": "off"})
+    assert made == {"ROSTER_CONSOLE": "off", "ROSTER_PORT": "81", "PATH": "/bin"}
 
 
 @pytest.mark.parametrize("row", dataclasses.fields(Settings), ids=lambda row: row.name)

@@ -18,13 +18,15 @@ from roster_service.accounts.operator_sessions import LINK_PATH
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import Actor, OperatorRole, find_system_user, read_email
 from roster_service.cli.terminal import change_options, open_change, read_settings, show
+from roster_service.db import tables
 from roster_service.db.tables import feeds, orgs, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import REMOVAL
 from roster_service.feeds.feeds import remove_feed
+from roster_service.feeds.private_files import open_private
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
-from roster_service.settings import Settings
+from roster_service.settings import Settings, override
 
 STUDENTS = 1000
 FEED = "demo"
@@ -51,7 +53,7 @@ def prepare_demo(engine: sa.Engine, url: str, settings: Settings) -> DemoAccount
     """Loads the demo district, and adds a vendor that sees it, and a client, if the database has no feeds.
 
     Returns the credentials, which it stores in the data folder so that a later start can show them again; None if the
-    data folder has none. Raises CommandError if the loader fails.
+    data folder has none that can be read. Raises CommandError if the loader fails.
     """
     with engine.connect() as connection:
         is_empty = not connection.execute(sa.select(sa.exists(sa.select(feeds.c.id)))).scalar_one()
@@ -62,9 +64,12 @@ def prepare_demo(engine: sa.Engine, url: str, settings: Settings) -> DemoAccount
         with engine.begin() as connection:
             account = add_demo_account(connection, find_system_user("the demo"))
         settings.home.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(dataclasses.asdict(account)))
-    return DemoAccount(**json.loads(path.read_text())) if path.exists() else None
+        with open_private(path) as out:
+            out.write(json.dumps(dataclasses.asdict(account)).encode())
+    try:
+        return DemoAccount(**json.loads(path.read_text())) if path.exists() else None
+    except (TypeError, ValueError):
+        return None
 
 
 @click.group()
@@ -84,10 +89,13 @@ def demo_remove(as_json: bool) -> None:
         raise CommandError(f"there is no demo: {path} does not exist")
     with open_change() as (connection, actor):
         _require_made_up(connection)
-        report = remove_feed(connection, actor, FEED, now=True)
-        vendors.remove_vendor(connection, actor, EMAIL)
+        # An operator may have removed one of them.
+        has_feed = connection.scalar(sa.select(sa.exists().where(feeds.c.name == FEED)))
+        counts = remove_feed(connection, actor, FEED, now=True)["counts"] if has_feed else {}
+        if connection.scalar(sa.select(sa.exists().where(tables.vendors.c.email == EMAIL))):
+            vendors.remove_vendor(connection, actor, EMAIL)
     path.unlink()
-    removed = {"feed": FEED, "vendor": EMAIL, "records": sum(count["purged"] for count in report["counts"].values())}
+    removed = {"feed": FEED, "vendor": EMAIL, "records": sum(count["purged"] for count in counts.values())}
     show(removed, as_json, lambda it: f"removed the demo: {it['records']:,} records, and the vendor {EMAIL}")
 
 
@@ -104,7 +112,7 @@ def load_demo(url: str) -> None:
     """Loads the district with the script that an operator uses. Raises CommandError if it fails."""
     done = subprocess.run(  # noqa: S603  (our own script)
         [sys.executable, "-m", "sync_scripts.load_oneroster", "--now", "--feed", FEED, str(EXPORT)],
-        env=os.environ | {"ROSTER_DATABASE_URL": url},
+        env=override(os.environ, {"ROSTER_DATABASE_URL": url}),
         capture_output=True,
         text=True,
         check=False,

@@ -37,7 +37,7 @@ from roster_service.roster.upgrades import upgrade
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_app import announce_stop, make_options, share_metrics, start, stop
 from roster_service.server.role_addresses import DESCRIPTOR, SharedAddresses, withhold_owner
-from roster_service.settings import CONSOLE_OFF, Settings, read_environment
+from roster_service.settings import CONSOLE_OFF, Settings, override, read_environment
 from roster_service.web.time_limit import NOTICE_SECONDS
 
 START_SECONDS = 60
@@ -110,8 +110,10 @@ def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -
 
             serve(
                 settings,
-                withhold_owner(read_environment(os.environ))
-                | {DESCRIPTOR: str(addresses.descriptor), "ROSTER_CONSOLE": settings.console_address or CONSOLE_OFF},
+                override(
+                    withhold_owner(read_environment(os.environ)),
+                    {DESCRIPTOR: str(addresses.descriptor), "ROSTER_CONSOLE": settings.console_address or CONSOLE_OFF},
+                ),
                 signals,
                 {settings.served_path: settings.console_url, settings.served_root_path: settings.root_url},
                 lambda is_ready: announce(
@@ -126,7 +128,7 @@ def make_console_environment(settings: Settings, url: str) -> dict[str, str]:
     """Returns the environment of a console beside `roster run`, which does not see that the database is embedded."""
     address = {} if settings.console_address is None else {"ROSTER_CONSOLE": settings.console_address}
     embedded = {"ROSTER_DATABASE_URL": url, EMBEDDED: "1"} if settings.database_url is None else {}
-    return os.environ | embedded | address
+    return override(os.environ, embedded | address)
 
 
 @contextlib.contextmanager

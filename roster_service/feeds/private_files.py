@@ -50,13 +50,15 @@ def make_private(path: Path) -> IO[bytes]:
 
 
 @contextlib.contextmanager
-def open_private(path: Path) -> Iterator[IO[bytes]]:
+def open_private(path: Path, *, replaces: bool = True) -> Iterator[IO[bytes]]:
     """Yields a file that only its owner can read, in place of any other one at `path` once the block has ended without
-    an error; else nothing is left of it. Raises CommandError if it cannot be written, and for a device, a pipe or a
-    folder, which a file must not replace."""
+    an error; else nothing is left of it. `replaces`: whether there may be another one. Raises CommandError if it cannot
+    be written, and for a device, a pipe or a folder, which a file must not replace."""
     try:
         if path.exists() and not path.is_file():
             raise CommandError(f"{path} is no file; name one")
+        if not replaces and path.exists():
+            raise CommandError(f"{path} exists, and is not replaced")
         # The file to which a link leads is replaced, not the link, as that of /dev/stdout.
         path = path.resolve()
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
@@ -64,6 +66,9 @@ def open_private(path: Path) -> Iterator[IO[bytes]]:
         try:
             with os.fdopen(descriptor, "wb") as out:
                 yield out
+                out.flush()
+                # Else a machine that loses its power may have the name, and no content.
+                os.fsync(out.fileno())
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)

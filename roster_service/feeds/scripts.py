@@ -23,7 +23,7 @@ import sqlalchemy as sa
 
 from roster_service.db.roles import find_owner_url
 from roster_service.errors import CommandError
-from roster_service.settings import FILE_SUFFIX
+from roster_service.settings import override
 
 # The file that takes the output of a script in the background, that with its process, and the folder of such files in
 # the data folder.
@@ -118,7 +118,7 @@ def start_script(
         output.truncate(0)
         process = subprocess.Popen(  # noqa: S603  (our own script)
             _make_command(name, arguments, bounds),
-            env=_make_environment(connection) | {"ROSTER_HOME": str(home.resolve())},
+            env=override(_make_environment(connection), {"ROSTER_HOME": str(home.resolve())}),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -183,6 +183,4 @@ def _make_command(name: str, arguments: Sequence[str | Path], bounds: Bounds | N
 
 def _make_environment(connection: sa.Connection) -> dict[str, str]:
     url = find_owner_url(connection).render_as_string(hide_password=False)
-    # The settings refuse a value beside a file with the value.
-    given = {name: value for name, value in os.environ.items() if name != f"ROSTER_DATABASE_URL{FILE_SUFFIX}"}
-    return given | {"ROSTER_DATABASE_URL": url}
+    return override(os.environ, {"ROSTER_DATABASE_URL": url})

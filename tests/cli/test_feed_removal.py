@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.cli import main
-from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, EXPORT, FEED
+from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, EXPORT, FEED, prepare_demo
 from roster_service.db.instants import describe_day, find_today
 from roster_service.roster.visible_orgs import FeedGrant
 from roster_service.schemas.versions import V1P2
@@ -159,6 +159,21 @@ def test_the_demo_goes_and_nothing_else(answer: Answer, roster: Roster, engine: 
     assert [vendor["email"] for vendor in answer("vendor", "list")] == [OTHER]
     assert answer("client", "list") == []
     assert "there is no demo" in roster("demo", "remove").stderr
+
+
+@pytest.mark.parametrize("gone", [("vendor", "remove", EMAIL), ("feed", "remove", FEED, "--now")])
+def test_the_rest_of_a_demo_goes(answer: Answer, roster: Roster, demo: Path, gone: tuple[str, ...]) -> None:
+    assert roster(*gone, "--yes").exit_code == 0
+    answer("demo", "remove")
+    assert [vendor["email"] for vendor in answer("vendor", "list")] == [OTHER]
+    assert FEED not in [feed["name"] for feed in answer("feed", "list")]
+
+
+def test_credentials_that_cannot_be_read_are_not_shown(engine: sa.Engine, demo: Path, tmp_path: Path) -> None:
+    """As after a loss of power, or those of an older version."""
+    for text in ("", "{}"):
+        (tmp_path / CREDENTIALS_FILE).write_text(text)
+        assert prepare_demo(engine, "", Settings(home=tmp_path)) is None
 
 
 def test_a_demo_feed_with_another_export_is_not_deleted(
