@@ -100,11 +100,8 @@ def db_export_accounts(file: Path, as_json: bool) -> None:
     Vendors, clients, keys, operators, feeds, the access log and the change log. FILE has mode 0600, because it holds
     hashes of secrets.
     """
-    with _open_snapshot() as connection:
-        if file.exists():
-            raise CommandError(f"{file} exists, and is not replaced")
-        with open_private(file) as out:
-            out.writelines(line.encode() for line in export_accounts(connection))
+    with _open_snapshot() as connection, open_private(file, replaces=False) as out:
+        out.writelines(line.encode() for line in export_accounts(connection))
     terminal.show({"file": str(file)}, as_json, lambda _: AFTER_EXPORT.format(file=file))
 
 

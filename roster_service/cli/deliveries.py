@@ -90,11 +90,15 @@ def place_options(*, adds: bool) -> Callable[[Command], Command]:
 
 
 def read_given(given: Mapping[str, Any], *, asks: bool) -> dict[str, Any]:
-    """Returns what the options of `place_options` give, as columns. `asks`: for a password, if there is no key."""
+    """Returns what the options of `place_options` give, as columns. `asks`: for a password, if there is no key. Raises
+    CommandError for a key that is no text."""
     found = {name: value for name, value in given.items() if value is not None}
     key_file = found.pop("key_file", None)
     if key_file or asks:
-        secret = key_file.read() if key_file else click.prompt("Password", hide_input=True, err=True)
+        try:
+            secret = key_file.read() if key_file else click.prompt("Password", hide_input=True, err=True)
+        except UnicodeDecodeError:
+            raise CommandError(f"{key_file.name} is no private key of OpenSSH") from None
         found |= {"secret": secret, "has_private_key": key_file is not None}
     if "hour" in found:
         found["hour"] = None if found["hour"] == SYNC else int(found["hour"])

@@ -210,6 +210,19 @@ def ask(roster: Roster, command: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(("--host", "sftp..example.org"), "is no name of a server"), (("--key-file", "key"), "is no private key")],
+)
+def test_what_is_no_server_or_no_key_is_refused(
+    granted: str, roster: Roster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, str], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "key").write_bytes(b"\xff\xfe")
+    refused = roster("delivery", "add", "nightly", EMAIL, "--preset", "oneroster-1.2", *PLACE, *given, typed="secret")
+    assert (refused.exit_code, words in refused.stderr) == (1, True)
+
+
 def test_who_revokes_a_right_learns_to_whom_to_write(granted: str, roster: Roster, box: DropBox) -> None:
     place = (*PLACE, "--key-file", __file__, "--contact", "data@receiver.example")
     revoke = ("vendor", "revoke", EMAIL, "--flag", "contacts")

@@ -101,6 +101,11 @@ def test_a_file_that_exists_is_not_replaced(roster: Roster, tmp_path: Path) -> N
     assert refused.stderr == f"roster: {file} exists, and is not replaced\n"
 
 
+def test_a_name_that_no_file_can_have_is_refused(roster: Roster, tmp_path: Path) -> None:
+    refused = roster("db", "export-accounts", str(tmp_path / ("x" * 300)))
+    assert (refused.exit_code, "cannot be written: File name too long" in refused.stderr) == (1, True)
+
+
 def test_a_full_disk_leaves_no_part_of_the_file(
     roster: Roster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
