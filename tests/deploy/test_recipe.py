@@ -53,6 +53,32 @@ def test_the_console_has_the_data_folder_and_the_exports_of_the_sync() -> None:
     assert SERVICES["console"]["volumes"] == SERVICES["sync"]["volumes"] == ["office:/var/lib/roster", exports]
 
 
+# What is in the folder of a standby, and whether it is made anew.
+FOLDERS = {
+    "without a file": ((), True),
+    "a backup that was killed": (("PG_VERSION", "base/1/1255"), True),
+    "a standby": (("PG_VERSION", "global/pg_control"), False),
+}
+
+
+@pytest.mark.parametrize(("files", "is_made"), FOLDERS.values(), ids=FOLDERS)
+def test_a_standby_is_made_unless_it_is_whole(tmp_path: Path, files: tuple[str, ...], *, is_made: bool) -> None:
+    data, programs = tmp_path / "data", tmp_path / "programs"
+    for folder in (programs, data / "base/1", data / "global"):
+        folder.mkdir(parents=True)
+    for file in files:
+        (data / file).write_text("before")
+    # As the real one, it takes no folder that has a file.
+    backup = f'test -z "$(ls -A {data})" && echo made > {data}/PG_VERSION'
+    for name, does in (("pg_basebackup", backup), ("postgres", "true")):
+        (programs / name).write_text(f"#!/bin/sh\n{does}\n")
+        (programs / name).chmod(0o755)
+    given = {"PATH": f"{programs}:/usr/bin:/bin", "PGDATA": str(data), "PRIMARY": "h", "REPLICATION_PASSWORD": "x"}
+    subprocess.run(["sh", str(RECIPE / "standby.sh")], check=True, env=given)
+    assert (data / "PG_VERSION").read_text() == ("made\n" if is_made else "before")
+    assert (data / "base/1/1255").exists() is False
+
+
 @pytest.mark.parametrize("path", sorted(RECIPE.glob("*.sh")), ids=lambda path: path.name)
 def test_the_shell_can_read_a_script(path: Path) -> None:
     subprocess.run(["sh", "-n", str(path)], check=True)
