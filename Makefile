@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SOURCES := roster_service sync_scripts tools grammar tests docs wsgi.py
 
 .PHONY: help install run debug psql test test-long conformance faults check sync check-long lint style types imports audit alone lock clean
-.PHONY: places mutants bench bench-filter bench-sync bench-locks bench-console screenshots docs demo-district release
+.PHONY: places mutants bench bench-filter bench-sync bench-locks bench-versions bench-console screenshots docs demo-district release
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -135,6 +135,9 @@ bench-sync: $(VENV)/.test ## Measure the sync of a district of $STUDENTS (100,00
 
 bench-locks: $(VENV)/.test ## Measure what row-level security costs, on a district of $STUDENTS (20,000)
 	@$(BIN)/python -m tests.bench.bench_locks
+
+bench-versions: $(VENV)/.test ## Measure what a request costs the processors beside another version, the folder that OTHER names
+	@$(BIN)/python -m tests.bench.versions $(OTHER)
 
 bench-console: $(VENV)/.test ## Measure each screen of the console on a district of $STUDENTS (191,000)
 	@$(BIN)/python -m tests.bench.bench_console

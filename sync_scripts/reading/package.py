@@ -214,6 +214,9 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     except zipfile.BadZipFile:
         name = path.name.lower()
         raise _refuse(path, next(words for pattern, words in NO_ZIP if re.fullmatch(pattern, name))) from None
+    except (NotImplementedError, UnicodeDecodeError):
+        # Its directory asks for a later version of the format, or has names in another encoding than it says.
+        raise _refuse(path, "is a zip of another kind; pack the files anew") from None
     except OSError as error:
         raise _refuse(path, describe_unreadable(error)) from None
 

@@ -178,6 +178,21 @@ def test_a_file_that_is_no_zip_is_named(shared_engine: sa.Engine, tmp_path: Path
     assert NO_ZIP[name] in read_refusal(shared_engine, tmp_path / name)
 
 
+# In the directory of a zip, behind its signature: where a field begins, and what it says.
+OTHER_ZIPS = {"of a later version": (6, b"\xff\x00"), "a name in another encoding": (46, b"\xe9")}
+
+
+@pytest.mark.parametrize(("place", "value"), OTHER_ZIPS.values(), ids=OTHER_ZIPS)
+def test_a_zip_of_another_kind_is_refused(shared_engine: sa.Engine, tmp_path: Path, place: int, value: bytes) -> None:
+    with zipfile.ZipFile(tmp_path / "night.zip", "w") as packed:
+        packed.writestr("\xe9.csv", "x")
+    content = bytearray((tmp_path / "night.zip").read_bytes())
+    start = content.index(b"PK\x01\x02") + place
+    content[start : start + len(value)] = value
+    (tmp_path / "night.zip").write_bytes(content)
+    assert "night.zip is a zip of another kind" in read_refusal(shared_engine, tmp_path / "night.zip")
+
+
 # A name beside the files `users.csv`, `Teacher.csv` and `TeacherRoster.csv` -> what it is like.
 LIKE = {
     "users 2026-11-28.csv": "users.csv with a date in its name",
