@@ -61,7 +61,7 @@ def test_a_copy_takes_the_place_of_what_a_run_with_its_number_has_left(tmp_path:
 
 
 def test_a_copy_that_cannot_be_looked_at_is_not_there(tmp_path: Path) -> None:
-    assert (is_there(str(tmp_path)), is_there(str(tmp_path / ("x" * 300)))) == (True, False)
+    assert (is_there(tmp_path), is_there(tmp_path / ("x" * 300))) == (True, False)
 
 
 def start_console(engine: sa.Engine, settings: Settings) -> None:
