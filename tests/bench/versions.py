@@ -2,10 +2,11 @@
 
     python -m tests.bench.versions CHECKOUT
 
-CHECKOUT: a folder with the source of the other version, in which `make` has installed it. Both load the same district, by their own commands, into
-databases of their own, and answer the same requests over HTTP, in turns. What counts is the time of the processors in
-the service and in its PostgreSQL together; of whole pulls and lists of students, the time by the clock. STUDENTS
-(20,000), ROUNDS (5, of which the medians count) and SECONDS (1, of each turn) come from the environment.
+CHECKOUT: a folder with the source of the other version, in which `make` has installed it. Both load the same district,
+by their own commands, into databases of their own, and answer the same requests over HTTP, in turns. What counts is the
+time of the processors in the service and in its PostgreSQL together; of whole pulls and lists of students, the time by
+the clock. STUDENTS (20,000), ROUNDS (5, of which the medians count) and SECONDS (1, of each turn) come from the
+environment.
 """
 
 from __future__ import annotations
