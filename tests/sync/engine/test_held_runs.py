@@ -204,6 +204,7 @@ def test_a_copy_of_the_database_deletes_no_export_in_the_data_folder_of_the_othe
     assert kept.exists()
 
 
+@pytest.mark.usefixtures("scripts_in_process")
 def test_a_held_run_is_approved_after_its_data_folder_has_moved(
     engine: sa.Engine, held: int, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

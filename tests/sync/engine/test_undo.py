@@ -96,6 +96,7 @@ def test_an_undone_run_leaves_the_roster_of_before_with_new_stamps(engine: sa.En
     assert f"the run {run} cannot be taken back: run {undoing} has changed" in call("sync", "undo", run).output
 
 
+@pytest.mark.usefixtures("scripts_in_process")
 def test_a_run_is_undone_after_the_data_folder_has_moved(
     engine: sa.Engine, second: Path, call: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +200,7 @@ def test_no_undo_by_an_export_that_lacks_a_file_of_the_run(
     assert f"the export of run {run - 1}, before it, lacks demographics.csv" in " ".join(done.output.split())
 
 
+@pytest.mark.usefixtures("scripts_in_process")
 def test_a_run_without_a_file_is_taken_back(
     engine: sa.Engine, springfield: Path, call: Call, settings: Settings
 ) -> None:
