@@ -201,6 +201,7 @@ def list_notices(
             stays = retention.is_retained(table, table)
             if stays is not None and (count := connection.scalar(sa.select(sa.func.count()).where(stays))):
                 yield f"{file.file_name} is absent; {count} records of earlier exports stay as they are"
+    yield from _list_left(connection, form, staged, retention.feed_name)
     carried = [file for file in retention.staged.values() if file.metadata_keys or METADATA in file.table.c]
     places = {file.file.table for file in carried if file.file.table is not None and METADATA in file.file.table.c}
     for staged_file in staged.values():
@@ -216,6 +217,22 @@ def list_notices(
         yield f"users.csv: {count} users have no role anywhere, so no vendor sees them"
 
     yield from _list_twin_districts(connection, desired, retention.feed_id)
+
+
+def _list_left(connection: sa.Connection, form: Format, staged: Staged, feed_name: str) -> Iterator[str]:
+    """The notices about records that stay because the export lacks their files, and has others of the same table."""
+    for converted in form.converted:
+        table, left = converted.file.table, list(converted.left(staged, feed_name))
+        absent = [
+            file.file_name
+            for file in form.files
+            if file.table is table and file.name not in staged and file.identify is not keep_key
+        ]
+        if table is None or not left or not absent:
+            continue
+        stay = sa.and_(table.c.sourced_id.in_(sa.union_all(*left)), table.c.status == ACTIVE)
+        if count := connection.scalar(sa.select(sa.func.count()).where(stay)):
+            yield f"{' and '.join(absent)} are absent; {count} records of earlier exports stay as they are"
 
 
 def _list_twin_districts(connection: sa.Connection, desired: DesiredState, feed_id: int) -> Iterator[str]:

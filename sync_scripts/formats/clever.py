@@ -26,6 +26,7 @@ from sync_scripts.formats.conversion import (
     convert_to,
     has_comma,
     identify_made,
+    is_of_feed,
     lacks,
     lacks_part_of_term,
     make_id,
@@ -98,6 +99,25 @@ def retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
         yield sa.select(stored.c.row_id.label("sourcedId"), stored.c.user_id.label("userSourcedId")).where(
             stored.c.user_id.in_(sa.union_all(*people))
         )
+
+
+def leave_users(staged: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """The stored staff of an export without any file of them. One that has `staff` needs no `admins`: later versions of
+    Clever have all of them in `staff`."""
+    if not any(each.name in staged for each in people.STAFF):
+        stored = tables.users
+        kinds = [
+            sa.func.starts_with(stored.c.sourced_id, make_id(feed, each.kind).concat(":")) for each in people.STAFF
+        ]
+        yield sa.select(stored.c.sourced_id.label("sourcedId")).where(is_of_feed(stored, feed), sa.or_(*kinds))
+
+
+def leave_roles(staged: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """All roles of the staff of `leave_users`."""
+    stored = tables.user_roles
+    for staff in leave_users(staged, feed):
+        roles = sa.select(stored.c.row_id.label("sourcedId"), stored.c.user_id.label("userSourcedId"))
+        yield roles.where(stored.c.user_id.in_(staff))
 
 
 # Clever writes days as M/D/YYYY and accepts YYYY-MM-DD: neither is a deviation here.
@@ -238,8 +258,8 @@ CLEVER = Format(
         convert_to("academicSessions", rows.select_sessions, retain_sessions("sections"), "sections"),
         convert_to("courses", rows.select_courses, retain_courses, "sections"),
         convert_to("classes", rows.select_classes, retain_classes, "sections"),
-        convert_to("users", people.select_users, retain_users, "students", "teachers"),
-        convert_to("roles", people.select_roles, retain_roles, "students", "teachers"),
+        replace(convert_to("users", people.select_users, retain_users, "students", "teachers"), left=leave_users),
+        replace(convert_to("roles", people.select_roles, retain_roles, "students", "teachers"), left=leave_roles),
         convert_to("enrollments", rows.select_enrollments, retain_enrollments, "enrollments", "sections"),
         convert_to("demographics", people.select_demographics, retain_students, "students"),
     ),

@@ -95,6 +95,8 @@ PEOPLE = (
     PeopleFile("staff", "staff", "School_id", {**_NAMES, "email": "Staff_email"}),
     PeopleFile("admins", "admin", "School_id", {**_NAMES, "email": "Admin_email"}),
 )
+# The files of those who are neither pupils nor teachers.
+STAFF = PEOPLE[2:]
 ROLES: Mapping[str, str] = {
     "student": "student",
     "teacher": "teacher",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -342,6 +343,20 @@ def test_somebody_leaves(engine: sa.Engine, clever: Path) -> None:
     load_first(engine, FEED, clever, family=CLEVER)
     without_rows("staff", "20")(clever)
     assert load(engine, FEED, clever, family=CLEVER).counts["users"].tombstoned == 1
+
+
+def test_without_their_files_the_staff_of_earlier_exports_stay(engine: sa.Engine, clever: Path, tmp_path: Path) -> None:
+    whole = Path(shutil.copytree(clever, tmp_path / "whole"))
+    load_first(engine, FEED, clever, family=CLEVER)
+    before = [snapshot(engine, table) for table in (tables.users, tables.user_roles)]
+    both(without_file("staff.csv"), without_file("admins.csv"))(clever)
+    report = load(engine, FEED, clever, family=CLEVER)
+    assert "staff.csv and admins.csv are absent; 2 records of earlier exports stay as they are" in report.notices
+    assert [snapshot(engine, table) for table in (tables.users, tables.user_roles)] == before
+    assert load(engine, FEED, whole, family=CLEVER).outcome == "unchanged"
+    # Later versions of Clever have all of them in one file.
+    without_file("admins.csv")(whole)
+    assert load(engine, FEED, whole, family=CLEVER).counts["users"].tombstoned == 1
 
 
 def test_a_feed_keeps_its_family(engine: sa.Engine, clever: Path, springfield: Path) -> None:
