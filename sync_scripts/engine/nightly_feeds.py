@@ -114,8 +114,8 @@ def load_feeds(sync: NightlySync) -> list[ExitCode]:
     export may be incomplete goes behind the others, and is tried again, `ATTEMPTS` times in all. Passes one event per
     step, per wait and per feed to `sync.notify`."""
     codes: list[ExitCode] = []
+    _announce_pauses(sync)
     found = list_nightly_feeds(sync.engine)
-    _announce_pauses(sync, found)
     _report_left_out(sync)
     loaded = {feed.name for feed in found if not _is_paused(sync, feed)}
     waiting = deque(_Turn(feed) for feed in found)
@@ -174,14 +174,18 @@ def _load_in_turn(sync: NightlySync, waiting: deque[_Turn], codes: list[ExitCode
         codes.append(code)
 
 
-def _announce_pauses(sync: NightlySync, found: list[NightlyFeed]) -> None:
+def _announce_pauses(sync: NightlySync) -> None:
+    """Announces the pauses of which something is to be said today, also of feeds whose exports somebody uploads."""
     zone = sync.settings.time_zone
     today = sync.today(zone)
     before = _find_latest(today, find_day_before(sync.engine, zone))
-    for feed in found:
-        words = None if feed.pause is None else feed.pause.announce(today, before)
+    wanted = sa.select(feeds.c.name, feeds.c.pause_from, feeds.c.pause_until, feeds.c.pause_reason).where(_IS_ENABLED)
+    with sync.engine.connect() as connection:
+        found = {name: make_pause(*columns) for name, *columns in connection.execute(wanted.order_by(feeds.c.name))}
+    for name, pause in found.items():
+        words = None if pause is None else pause.announce(today, before)
         if words is not None:
-            send(sync, Announcement(AnnouncementKind.PAUSE, feed.name, words))
+            send(sync, Announcement(AnnouncementKind.PAUSE, name, words))
 
 
 def _is_paused(sync: NightlySync, feed: NightlyFeed) -> bool:

@@ -438,11 +438,16 @@ SAID = {
 }
 
 
+@pytest.mark.parametrize("path", [None, "given"])
 @pytest.mark.parametrize(("days", "words"), SAID.values(), ids=SAID)
 def test_what_a_missed_sync_was_to_say_of_a_pause_is_said_by_the_next_one(
-    runs: Runs, springfield: Path, days: tuple[int, int], words: str | None
+    runs: Runs, springfield: Path, days: tuple[int, int], words: str | None, path: str | None
 ) -> None:
     add_feed(runs, "springfield", springfield)
+    if path is None:
+        with runs.engine.begin() as connection:
+            # Somebody uploads its exports.
+            connection.execute(sa.update(feeds).values(path=None))
     renew_statistics(runs.engine)
     before = find_day_before(runs.engine, runs.settings.time_zone)
     assert before is not None
