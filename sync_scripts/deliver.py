@@ -47,12 +47,6 @@ def _is_today(done: str | None, now: datetime) -> bool:
     return done is not None and datetime.fromisoformat(done).astimezone(now.tzinfo).date() == now.date()
 
 
-def _was_said(before: Delivery, end: Delivery, now: datetime) -> bool:
-    """Whether the file before, of the same day, was not sent for the same reason. `before`: the delivery with the run
-    before. A sync that fails begins again some times a night, and a failed file with an hour is tried each hour."""
-    return (before.state, before.message) == (end.state, end.message) and _is_today(before.at, now)
-
-
 def send_due(
     sender: Sender, notify: Notify, *, after_sync: bool, sleep: Callable[[float], None] = time.sleep
 ) -> ExitCode:
@@ -79,7 +73,7 @@ def send_due(
     for end in ended.values():
         code = ExitCode.FAILED if end.state == FAILED else ExitCode.LOADED
         notify({"step": "delivery", "delivery": end.name, "outcome": end.state, "message": end.message, "exit": code})
-        if end.state != SENT and not _was_said(found[end.name], end, sender.now()):
+        if end.state != SENT:
             words = f"The file of {end.name} {'waits' if end.state == WAITING else 'was not sent'}: {end.message}."
             announcement = Announcement(AnnouncementKind.DELIVERY, None, words, vendor=end.vendor)
             for failure in announce(sender.settings, announcement).values():

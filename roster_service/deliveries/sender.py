@@ -205,8 +205,9 @@ class Sender:
             # The file may have its name by now: the next try looks.
             raise
         except (RosterServiceError, OSError) as error:
-            receiver.remove(name + TEMPORARY)
+            # First, so that nobody takes the file for sent whose removal has no answer.
             self._set(run_id, uploaded_at=None)
+            receiver.remove(name + TEMPORARY)
             if isinstance(error, RosterServiceError):
                 raise
             raise CommandError(
@@ -234,12 +235,15 @@ class Sender:
         if names:
             with self._reach(found) as receiver:
                 for name in names:
-                    # Some let nobody delete; one that cannot delete must not stop all files after this one.
-                    with contextlib.suppress(PermissionError):
-                        try:
-                            receiver.remove(name + TEMPORARY)
-                        except FileNotFoundError:
-                            absent.add(name)
+                    try:
+                        receiver.remove(name + TEMPORARY)
+                    except FileNotFoundError:
+                        absent.add(name)
+                    except NO_ANSWER:
+                        raise
+                    except OSError:
+                        # A server that lets nobody delete must not stop all files after this one.
+                        continue
         return absent
 
     def _add_run(self, found: Delivery) -> int:

@@ -32,7 +32,8 @@ class DropBox:
     """The files of a receiver. `kill_at`: the number of the step at which the process ends; `consumes`: whether it
     takes each file away once it has its name, as those in `taken`; `steps`: how many there were; `drops`: whether the
     connection ends with the next rename, which is done without an answer; `is_late`: whether the answer to the next
-    rename comes too late; `is_cut`: whether the connection ends while the next file is uploaded."""
+    rename comes too late; `is_cut`: whether the connection ends while the next file is uploaded; `removes`:
+    what it answers to a removal, which a TimeoutError does not hinder."""
 
     kind: Kind = Kind.POSIX
     consumes: bool = False
@@ -43,6 +44,7 @@ class DropBox:
     is_down: bool = False
     is_late: bool = False
     is_cut: bool = False
+    removes: Exception | None = None
     files: dict[str, bytes] = field(default_factory=dict)
     taken: list[tuple[str, bytes]] = field(default_factory=list)
 
@@ -106,9 +108,13 @@ class DropBox:
     def remove(self, name: str, /) -> None:
         """Removes a file."""
         self._step()
+        if self.removes is not None and not isinstance(self.removes, TimeoutError):
+            raise self.removes
         if name not in self.files:
             raise FileNotFoundError(2, "No such file")
         del self.files[name]
+        if self.removes is not None:
+            raise self.removes
         self._step()
 
 

@@ -372,6 +372,31 @@ def test_a_part_of_a_failed_upload_is_removed_by_the_next_try(world: World) -> N
     assert [name for name in world.box.files if name.endswith(".part")] == []
 
 
+@pytest.mark.parametrize("answer", [OSError("Failure"), PermissionError(13, "Permission denied")])
+def test_a_server_that_removes_nothing_gets_the_next_file(world: World, answer: Exception) -> None:
+    world.deliver()
+    world.box.fails, world.box.removes = 1, answer
+    assert world.approve().state == "failed"
+    assert world.deliver().state == "sent"
+
+
+def test_a_file_whose_removal_has_no_answer_was_not_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = DropBox.putfo
+
+    def change_rights(box: DropBox, *given: Any, **named: Any) -> None:
+        put(box, *given, **named)
+        world.run("UPDATE visible_feeds SET revision = revision + 1")
+
+    world.deliver()
+    world.box.removes = TimeoutError()
+    with monkeypatch.context() as patch:
+        patch.setattr(DropBox, "putfo", change_rights)
+        assert (world.approve().state, world.box.files) == ("failed", {})
+    world.box.removes = None
+    world.deliver()
+    assert world.list_states()[1] == "failed"
+
+
 def test_a_delivery_whose_process_was_killed_has_failed(world: World) -> None:
     world.deliver()
     world.box.kill_at = 2

@@ -118,26 +118,3 @@ def test_only_what_failed_is_tried_again_after_growing_pauses(monkeypatch: pytes
         "The file of waits waits: because.",
     ]
     assert {it.subject for it in mailed} == {"Roster Service: a file for v@example.org was not sent"}
-
-
-# The state, the message and the time of the run before, and how many announcements the next one that waits brings.
-BEFORE = {
-    "none": (None, None, None, 1),
-    "it waited, too": ("waiting", "because", TODAY, 0),
-    "on the day before": ("waiting", "because", YESTERDAY, 1),
-    "for another reason": ("waiting", "why not", TODAY, 1),
-    "it failed": ("failed", "because", TODAY, 1),
-}
-
-
-@pytest.mark.parametrize(("state", "message", "at", "number"), BEFORE.values(), ids=BEFORE)
-def test_what_was_said_today_is_not_said_again(
-    monkeypatch: pytest.MonkeyPatch, state: str | None, message: str | None, at: str | None, number: int
-) -> None:
-    before = make(vendor="v@example.org", state=state, message=message, at=at)
-    monkeypatch.setattr(deliver, "list_deliveries", lambda _connection: [before])
-    mailed: list[Announcement] = []
-    monkeypatch.setattr(deliver, "announce", lambda _settings, it: mailed.append(it) or {})
-    sender = Sender({"nightly": [make(vendor="v@example.org", state="waiting", message="because")]})
-    send_due(sender, lambda _event: None, after_sync=True, sleep=lambda _seconds: None)  # type: ignore[arg-type]
-    assert len(mailed) == number
