@@ -106,17 +106,20 @@ def _finds(stream: IO[bytes], wanted: Collection[bytes]) -> bool:
 
 
 def locate_export(kept: str, home: Path) -> Path:
-    """Returns where a kept export is: in the data folder `home` of this process. The one that kept it may have had that
-    folder under another path, and a copy of a database names exports in the data folder of the other one."""
-    return home.resolve().joinpath(*Path(kept).parts[-3:])
+    """Returns where a kept export is: in the data folder `home` of this process, because the one that kept it may have
+    had that folder under another path; else where that one has kept it: a copy of a database names exports in the data
+    folder of the other one."""
+    own, named = home.resolve().joinpath(*Path(kept).parts[-3:]), Path(kept)
+    return named if is_there(named) and not is_there(own) else own
 
 
 def drop_export(kept: str, home: Path) -> bool:
-    """Deletes a kept export, and the folder that was made for it, from the data folder `home`. Returns whether it was
-    there, and nothing of it is left."""
+    """Deletes a kept export, and the folder that was made for it, from the data folder `home`, and from no other one,
+    which may need it. Returns whether it was there, and nothing of it is left."""
     folder = locate_export(kept, home).parent
     was_there = is_there(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.is_relative_to(home.resolve()):
+        shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.lstat()
     except OSError as error:
