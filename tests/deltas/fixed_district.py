@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
-from roster_service.db import tables
 from tests.sync.roster_model import Row
 
 from .world import World
@@ -79,14 +76,10 @@ def edit(world: World, edits: Edits) -> None:
 
 
 def reset(world: World) -> None:
-    """Makes feed `a` this district again, without tombstones and departures, orderings and pulls."""
+    """Makes feed `a` this district again, without tombstones and departures."""
     world.districts["a"].rows = {
         file: {key: Row({"sourcedId": key} | read_cells(said)) for key, said in rows.items()}
         for file, rows in BASE.items()
     }
     world.load("a")
     world.purge()
-    with world.engine.begin() as connection:
-        # A test that changes something while a list is ordered, or its pull stored, needs a list that is not.
-        connection.execute(sa.delete(tables.pulls))
-        connection.execute(sa.delete(tables.orderings))
