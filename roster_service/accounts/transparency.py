@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.districts import ACTIVE, SCHOOL
+from roster_service.accounts.districts import ACTIVE, DISTRICT, SCHOOL
 from roster_service.accounts.known_agreements import KnownAgreement, list_agreements
 from roster_service.accounts.parts import NO_PART, PARTS, list_received
 from roster_service.accounts.vendors import Vendor, list_vendors
@@ -128,7 +128,8 @@ def _describe(
 
 
 def _read_schools(connection: sa.Connection) -> Mapping[int, Mapping[tuple[str, str], Sequence[str]]]:
-    """The districts that each vendor sees, by its number, each with the names of its schools; none for all of them."""
+    """The districts that each vendor sees, by its number, each with the names of its schools; none for all of them, and
+    for a district without an active school, which has people of its own."""
     district = orgs.alias()
     listed = sa.select(orgs.c.name, district.c.sourced_id, district.c.name.label("district"))
     listed = listed.join(district, district.c.sourced_id == orgs.c.district_id)
@@ -142,8 +143,18 @@ def _read_schools(connection: sa.Connection) -> Mapping[int, Mapping[tuple[str, 
     found: dict[int, dict[tuple[str, str], list[str]]] = {}
     for row in connection.execute(seen):
         found.setdefault(row.vendor_id, {}).setdefault((row.sourced_id, row.district), []).append(row.name)
+    whole = sa.select(visible_orgs.c.vendor_id, orgs.c.sourced_id, orgs.c.name).where(
+        visible_orgs.c.org_id == orgs.c.sourced_id,
+        visible_orgs.c.shared,
+        orgs.c.type == DISTRICT,
+        orgs.c.status == ACTIVE,
+    )
+    for vendor_id, *district_of_vendor in connection.execute(whole):
+        found.setdefault(vendor_id, {}).setdefault(tuple(district_of_vendor), [])
     return {
-        vendor_id: {key: () if len(names) == len(every[key[0]]) else names for key, names in of_districts.items()}
+        vendor_id: {
+            key: () if len(names) == len(every.get(key[0], ())) else names for key, names in of_districts.items()
+        }
         for vendor_id, of_districts in found.items()
     }
 

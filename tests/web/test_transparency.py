@@ -97,6 +97,16 @@ def test_the_page_says_what_vendors_may_get_and_nothing_of_anybody(asked: Asked)
     assert (vendor["since"], vendor["until"]) == (str(WHOLE.first_day), str(WHOLE.last_day))
 
 
+def test_a_district_without_an_active_school_has_its_vendors(asked: Asked) -> None:
+    """Its people may have their roles at the district itself."""
+    with asked.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE orgs SET status = 'tobedeleted' WHERE type = 'school'"))
+    show(asked)
+    save(asked)
+    [vendor] = read(asked)
+    assert vendor["schools"] == []
+
+
 def test_what_ends_leaves_the_page(asked: Asked) -> None:
     show(asked)
     save(asked)
