@@ -46,15 +46,24 @@ _PLUS = Notice(
 Pairs = Sequence[tuple[str, str]]
 
 
-def make_etag(token: AccessToken, state: RosterState, address: str, total: int) -> str:
+def make_etag(token: AccessToken, state: RosterState, address: str, total: int, form: str) -> str:
     """Returns an entity tag that changes whenever the response can change, without reading the records. `total`: the
-    number of records on all pages; the tag ends with it, so that a 304 can tell it without counting.
+    number of records on all pages; the tag ends with it, so that a 304 can tell it without counting. `form`: what the
+    settings make of the response.
 
-    The response depends on the address, the state of the roster, and the caller's rights. A database restored from a
-    backup gives no revision twice (`advance_state`), except for the one of the backup, with the same records.
+    The response depends on the address, the state of the roster, the caller's rights, and the settings. A database
+    restored from a backup gives no revision twice (`advance_state`), except for the one of the backup, with the same
+    records.
     """
     # Another version of the service may represent the same record differently.
-    facts = (__version__, *make_state_headers(state).values(), str(state.later_revision), token.tag_facts, address)
+    facts = (
+        __version__,
+        *make_state_headers(state).values(),
+        str(state.later_revision),
+        token.tag_facts,
+        address,
+        form,
+    )
     digest = hashlib.sha256("\n".join((*facts, str(total))).encode()).hexdigest()[:32]
     return f"{digest}-{total}"
 
@@ -152,7 +161,9 @@ class PlannedRequest:
 
     def make_headers(self, state: RosterState, total: int) -> dict[str, str]:
         """Returns the headers of a 200 or 304 response for a roster in this state. `total`: its `X-Total-Count`."""
-        tag = make_etag(self.token, state, self.address.tagged, total)
+        # The page size of a request that names none is a setting.
+        form = f"{self.plan.limit} {self.operation.profile}"
+        tag = make_etag(self.token, state, self.address.tagged, total, form)
         made = {**make_state_headers(state), COUNT: str(total), "ETag": f'"{tag}"', "Cache-Control": "no-store"}
         links = ""
         if self.operation.is_collection:

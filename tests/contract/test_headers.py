@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from roster_service.errors import ErrorProfile
 from tests.offenders import in_one_test
 
 from .client import CORE, FULL, SCOPES, VERSIONS, RosterClient
@@ -46,6 +48,16 @@ def test_whatever_can_change_an_answer_changes_its_tag(client: RosterClient, ver
         client.call(version, "/users", headers={"Host": "roster.example"}),
     ]
     assert len({answer.headers["ETag"] for answer in calls}) == len(calls)
+
+
+@pytest.mark.parametrize("changed", [{"max_limit": 5}, {"v1p2_errors": ErrorProfile.OFFICIAL}])
+def test_a_setting_that_changes_an_answer_changes_its_tag(
+    make_served: Callable[..., Served], served: Served, changed: dict[str, Any]
+) -> None:
+    """A client would keep a page of another size, and go on behind it."""
+    usual, own = (it.client.call("v1p2", "/users") for it in (served, make_served(served.url, **changed)))
+    assert (usual.status, own.status) == (200, 200)
+    assert usual.headers["ETag"] != own.headers["ETag"]
 
 
 @in_one_test

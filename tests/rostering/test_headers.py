@@ -132,13 +132,14 @@ CHANGES = [
 @pytest.mark.parametrize(("of_token", "of_state"), CHANGES)
 def test_a_tag_changes_with_whatever_changes_an_answer(of_token: dict[str, Any], of_state: dict[str, Any]) -> None:
     token, state = dataclasses.replace(TOKEN, **of_token), dataclasses.replace(STATE, **of_state)
-    assert make_etag(token, state, ADDRESS, 1) != make_etag(TOKEN, STATE, ADDRESS, 1)
+    assert make_etag(token, state, ADDRESS, 1, "100") != make_etag(TOKEN, STATE, ADDRESS, 1, "100")
 
 
 def test_a_tag_is_the_same_for_the_same_and_other_for_another_address() -> None:
     other_client = dataclasses.replace(TOKEN, client_id="client-b")
-    assert make_etag(TOKEN, STATE, ADDRESS, 1) == make_etag(other_client, STATE, ADDRESS, 1)
-    assert make_etag(TOKEN, STATE, ADDRESS, 1) != make_etag(TOKEN, STATE, f"{ADDRESS}?limit=1", 1)
+    assert make_etag(TOKEN, STATE, ADDRESS, 1, "100") == make_etag(other_client, STATE, ADDRESS, 1, "100")
+    assert make_etag(TOKEN, STATE, ADDRESS, 1, "100") != make_etag(TOKEN, STATE, f"{ADDRESS}?limit=1", 1, "100")
+    assert make_etag(TOKEN, STATE, ADDRESS, 1, "100") != make_etag(TOKEN, STATE, ADDRESS, 1, "50")
 
 
 @pytest.mark.parametrize(
