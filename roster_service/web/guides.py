@@ -50,6 +50,7 @@ PHRASES = (
     "limit\\&quot;: {page_size}",
     "A token lasts {token_seconds:,} seconds",
     "it stays readable for {retention_days:,} days",
+    "tombstones are deleted after {retention_days:,} days",
     "the operator of the installation; the contact is {contact}",
 )
 # The folder of a checkout, and that of an installation.

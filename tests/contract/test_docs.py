@@ -411,6 +411,8 @@ def test_the_guide_has_the_values_of_the_installation(make_served: Callable[...,
         assert shown not in plain, name
     assert "limit&quot;: 50" in page
     assert "1000" not in page.replace("1,000", "")
+    assert "after 7 days" in plain
+    assert "after 7 days" not in page
     defaults = guides.put_values(plain, Settings())
     assert defaults == plain
     for phrase in guides.PHRASES:
