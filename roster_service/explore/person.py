@@ -151,7 +151,7 @@ def list_causes(connection: sa.Connection, person: KnownPerson, settings: Settin
     if person.whereabouts in EXCLUDED:
         yield MissingCause(f"The person is {person.whereabouts}: no vendor gets anything of the person.")
     row = connection.execute(sa.select(users).where(users.c.sourced_id == person.sourcedId)).one_or_none()
-    feeds = [feed for feed in list_feeds(connection, settings.time_zone) if feed.state == FeedState.ADDED]
+    feeds = [feed for feed in list_feeds(connection, settings.time_zone) if feed.state != FeedState.REMOVED]
     if row is not None:
         own = connection.scalar(sa.select(tables.feeds.c.name).where(tables.feeds.c.id == row.feed_id))
         feeds = [feed for feed in feeds if feed.name == own]

@@ -211,7 +211,10 @@ def store_counts(engine: sa.Engine, feed: str | None = None) -> int:
             ):
                 continue
             schools = dict(count_findings(connection, StoredRoster(feed_id), LONGEST_STORED))
-            former = sa.update(quality_counts).where(own, quality_counts.c.revision != revision)
+            if _read_revision(connection, feed_id) != revision:
+                # A run has published meanwhile, and some of it is counted. It stores the counts of its own revision.
+                continue
+            former = sa.update(quality_counts).where(own, quality_counts.c.revision < revision)
             connection.execute(former.values(schools=None))
             totals = {name: None if found is None else sum(found.values()) for name, found in schools.items()}
             row = {"feed_id": feed_id, "revision": revision, "totals": totals, "schools": schools}

@@ -45,7 +45,7 @@ def read_figures(connection: sa.Connection) -> Figures:
             sa.func.coalesce(last.scalar_subquery(), 0).label("rejected"),
             of_feed.with_only_columns(sa.literal(1)).where(sync_runs.c.outcome == "held").exists().label("held"),
         )
-        .where(feeds.c.enabled, feeds.c.state == FeedState.ADDED)
+        .where(feeds.c.enabled, feeds.c.state != FeedState.REMOVED)
         .order_by(feeds.c.name)
     )
     health = [FeedHealth(row.name, None if row.age is None else float(row.age), row.rejected, row.held) for row in rows]

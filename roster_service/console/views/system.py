@@ -131,7 +131,7 @@ def _list_lights(
 ) -> Sequence[Light]:
     """`ending`: the names of the credentials that end soon."""
     connection, settings = visit.connection, visit.settings
-    feeds = [feed for feed in list_feeds(connection, settings.time_zone) if feed.state == FeedState.ADDED]
+    feeds = [feed for feed in list_feeds(connection, settings.time_zone) if feed.state != FeedState.REMOVED]
     needing = [feed.name for feed in feeds if any(condition.needs for condition in list_conditions(feed, settings))]
     share = 100 * orderings / (settings.ordering_megabytes * 10**6)
     public = settings.public_url
