@@ -9,8 +9,9 @@ Each change needs an actor, and is one row of the change log, which names the pe
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -35,6 +36,7 @@ from roster_service.db.tables import (
     ordering_chunks,
     orderings,
     sync_runs,
+    user_profiles,
     users,
     vendor_grants,
     vendors,
@@ -64,7 +66,7 @@ _ENDS = {ExclusionKind.ERASED: Verb.PERSON_LIFT, ExclusionKind.HIDDEN: Verb.PERS
 _IDENTIFYING = frozenset(
     {
         *("sourcedId", "username", "email", "identifier", "userMasterIdentifier", "userIds.identifier"),
-        "agents.sourcedId",
+        *("agents.sourcedId", "userProfiles.credentials.username"),
     }
 )
 _ERASED = "(erased)"
@@ -84,12 +86,14 @@ def _say_nothing(_words: str) -> None:
 @dataclass(frozen=True)
 class Removal:
     """A person who was taken out of the roster. `reference`: the keyed hash by which the change log names the person;
-    `records`: numbers of deleted records by table; `ids`: of the person and these records; `held_exports`: the paths of
-    exports that `finish` deletes; `kept_exports`: of those that were kept for an undo; `is_named`: whether the roster
-    had the person, and so the names."""
+    `naming`: the pattern of the person's ids and names, None if the person stays in files; `records`: numbers of
+    deleted records by table; `ids`: of the person and these records; `held_exports`: the paths of exports that `finish`
+    deletes; `kept_exports`: of those that were kept for an undo; `is_named`: whether the roster had the person, and so
+    the names."""
 
     kind: ExclusionKind
     reference: str
+    naming: str | None
     records: Mapping[str, int]
     ids: tuple[str, ...]
     held_exports: tuple[str, ...]
@@ -127,6 +131,7 @@ def exclude_person(
         ids = (sourced_id, *connection.scalars(own))
         held: Sequence[str] = ()
         kept: Sequence[str] = ()
+        rare: str | None = None
         feed_ids = list_feed_ids(connection) if person is None else [person.feed_id]
         # Before the rows of vendors and the departures, as whoever keeps a person takes it.
         lock_groups(connection)
@@ -134,7 +139,7 @@ def exclude_person(
             # A short id or number is also the value of others, such as a grade.
             rare = make_name_pattern(sourced_id, person, LEAST_NAMING)
             delete_person_values(connection, ids, rare)
-            ids_of_rules = list_ids(sourced_id, person)
+            ids_of_rules = list_ids(sourced_id, person, _list_profile_names(connection, sourced_id))
             _require_no_rule(connection, ids_of_rules)
             forget_kept(connection, sourced_id)
             forget_person(connection, hasher.hash_id(sourced_id))
@@ -150,7 +155,7 @@ def exclude_person(
         _delete_orderings(connection, ids)
         if records or departed:
             publish(connection, feed_ids, as_of=stamp, deletions_since=stamp, noted=noted)
-    return Removal(kind, hasher.name_id(sourced_id), records, ids, tuple(held), tuple(kept), person is not None)
+    return Removal(kind, hasher.name_id(sourced_id), rare, records, ids, tuple(held), tuple(kept), person is not None)
 
 
 def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say: Say = _say_nothing) -> bool:
@@ -159,8 +164,9 @@ def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say:
     ended. Raises StorageError, after all else, for an export that it cannot find and delete."""
     named = [(export, home) for export in (*removal.held_exports, *removal.kept_exports)]
     left = [str(locate_export(*export)) for export in named if not drop_export(*export)]
-    if removal.kind is ExclusionKind.ERASED:
-        drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]))
+    if removal.naming is not None:
+        names_person = functools.partial(is_named, naming=removal.naming)
+        drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]), names_person)
     with say_later(say, f"waiting at most {seconds:.0f} seconds for the end of requests that began before"):
         has_ended = sweep(engine, removal, seconds)
     if removal.kind is ExclusionKind.ERASED:
@@ -388,6 +394,13 @@ def _require_no_rule(connection: sa.Connection, ids: Collection[str]) -> None:
         raise CommandError(f"the rules of {', '.join(sorted(found))} name the person; grant with other ones first")
 
 
+def _list_profile_names(connection: sa.Connection, sourced_id: str) -> Iterator[str]:
+    """The usernames of a person's profiles."""
+    own = sa.select(user_profiles.c.credentials).where(user_profiles.c.user_id == sourced_id)
+    for credentials in connection.scalars(own):
+        yield from (entry["username"] for entry in credentials or () if entry.get("username"))
+
+
 def _forget_logged(connection: sa.Connection, naming: str, ids: Collection[str]) -> None:
     """Takes a person out of what operators typed: the reasons that name the person, also of pauses, the answers of
     vendors, and the values in rules of grants."""
@@ -464,7 +477,7 @@ def _discard_held(connection: sa.Connection, feed_ids: Sequence[int], sourced_id
     having = _find_held(connection, feed_ids, sourced_id, home)
     own = sync_runs.c.id.in_([row.id for row in having])
     kept = close_held(connection, own, "discarded", "discarded, because its export has a person who was erased since")
-    connection.execute(sa.update(sync_runs).where(own).values(kept_digest=None))
+    connection.execute(sa.update(sync_runs).where(own).values(kept_digest=None, preview=None))
     of_feeds = feeds.c.id.in_([row.feed_id for row in having])
     connection.execute(sa.update(feeds).where(of_feeds).values(last_digest=None))
     return kept

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from roster_service.db.folding import split_name
@@ -16,29 +16,37 @@ LEAST_NAMING = 5
 
 
 def is_named(text: str, naming: str) -> bool:
-    """Returns whether a text that somebody typed names a person: also without accents, or with other signs or blanks.
-    `naming`: of `make_name_pattern`."""
-    return any(re.search(naming, said, re.IGNORECASE) for said in (text, " ".join(split_name(text))))
+    """Returns whether a text that somebody typed names a person: also without accents, in capitals, or with other signs
+    or blanks. `naming`: of `make_name_pattern`."""
+    return any(re.search(naming, said, re.IGNORECASE) for said in _list_spellings(text))
 
 
-def list_ids(sourced_id: str, person: Any) -> frozenset[str]:
-    """Returns the values by which the rule of a grant can name a person. `person`: as for `make_name_pattern`."""
-    others = () if person is None else (person.username, person.email, *_list_numbers(person))
+def _list_spellings(text: str) -> tuple[str, ...]:
+    """A text, and its words without accents; in capitals, ß is SS."""
+    return (text, *(" ".join(split_name(form)) for form in (text, text.casefold())))
+
+
+def list_ids(sourced_id: str, person: Any, usernames: Iterable[str]) -> frozenset[str]:
+    """Returns the values by which the rule of a grant can name a person. `person`: as for `make_name_pattern`;
+    `usernames`: of the person's profiles."""
+    others = usernames if person is None else (person.username, person.email, *_list_numbers(person), *usernames)
     return frozenset(value.casefold() for value in (sourced_id, *others) if value)
 
 
 def make_name_pattern(sourced_id: str, person: Any, least: int = 1) -> str:
     """Returns the pattern of the texts that name a person, also inside JSON; both Python and PostgreSQL read
-    it. `person`: the row of the user; None if there is none; `least`: the characters that a name has at least."""
-    names = [sourced_id]
+    it. `person`: the row of the user; None if there is none; `least`: the characters that an id or a number has at
+    least. A full name may have fewer."""
+    ids, names = [sourced_id], list[str]()
     if person is not None:
         # A short number of another system is also the value of others.
         others = [number for number in _list_numbers(person)[1:] if number and len(number) >= LEAST_NAMING]
-        names += [person.username, person.email, person.identifier, *others]
-        names += [form for name in _list_full_names(person) for form in (name, " ".join(split_name(name)))]
-    spelled = {text for name in names if name for text in (name, json.dumps(name, ensure_ascii=False)[1:-1])}
+        ids += [person.username, person.email, person.identifier, *others]
+        names = [form for name in _list_full_names(person) for form in _list_spellings(name)]
+    said = [*(text for text in ids if text and len(text) >= least), *names]
+    spelled = {text for name in said for text in (name, json.dumps(name, ensure_ascii=False)[1:-1])}
     # Without a name, the pattern that no text fits.
-    return rf"(?<!\w)({'|'.join(re.escape(text) for text in sorted(spelled) if len(text) >= least) or '(?!)'})(?!\w)"
+    return rf"(?<!\w)({'|'.join(map(re.escape, sorted(spelled))) or '(?!)'})(?!\w)"
 
 
 def _list_numbers(person: Any) -> Sequence[str]:

@@ -123,7 +123,8 @@ def find_exclusion(connection: sa.Connection, *references: str) -> Exclusion | N
 
 
 def store_exclusion(connection: sa.Connection, hasher: IdHasher, kind: ExclusionKind, sourced_id: str) -> None:
-    """Excludes the person with an id. An erased person stays erased if hidden later."""
+    """Excludes the person with an id. An erased person stays erased if hidden later; the clear id of somebody who is
+    hidden under another key goes."""
     values = {"kind": kind, "sourced_id": sourced_id if kind is ExclusionKind.HIDDEN else None}
     row = upsert(exclusions).values(id_hash=hasher.hash_id(sourced_id), key_check=hasher.check, **values)
     connection.execute(
@@ -131,6 +132,9 @@ def store_exclusion(connection: sa.Connection, hasher: IdHasher, kind: Exclusion
             index_elements=[exclusions.c.id_hash], set_=values, where=exclusions.c.kind == ExclusionKind.HIDDEN
         )
     )
+    if kind is ExclusionKind.ERASED:
+        is_other = exclusions.c.key_check != hasher.check
+        connection.execute(sa.delete(exclusions).where(exclusions.c.sourced_id == sourced_id, is_other))
 
 
 def delete_exclusion(connection: sa.Connection, reference: str) -> None:

@@ -210,11 +210,15 @@ def drop_old_previews(home: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def drop_previews_with(home: Path, has_person: Callable[[Path], bool]) -> None:
-    """Deletes the previews that have a person, in their facts and reports or in the exports that were uploaded.
-    `has_person`: tells it of a folder."""
+def drop_previews_with(home: Path, has_person: Callable[[Path], bool], names_person: Callable[[str], bool]) -> None:
+    """Deletes the previews that have a person, in their facts and reports or in the exports that were uploaded, and
+    those that are being made: nobody knows yet whom they have. `has_person`: tells it of a folder by the person's id;
+    `names_person`: of a text, because a report names the person of an enrollment."""
     for folder in (home / FOLDER).glob("*"):
-        if has_person(folder):
+        made = read_background(folder)
+        # The report has escapes for some letters.
+        said = "" if made is None else f"{made.text} {json.dumps(made.report, ensure_ascii=False)}"
+        if (made is not None and made.is_running) or has_person(folder) or names_person(said):
             _drop(folder)
 
 

@@ -279,27 +279,26 @@ def delete_person_values(connection: sa.Connection, ids: Sequence[str], naming: 
     """Deletes what the runs have stored of a person: the rejected rows, the changes and the previews that name the
     person. What names others alone stays, as do the counts of runs and their causes. `ids`: of the person, and then of
     the person's enrollments; `naming`: the pattern of the texts that name the person, also inside JSON."""
-    spelled = json.dumps(ids[0], ensure_ascii=False)
 
     def names(*columns: sa.Column[Any]) -> sa.ColumnElement[bool]:
         texts = (sa.func.coalesce(sa.cast(column, sa.Text), "") for column in columns)
         return sa.func.concat_ws(" ", *texts, type_=sa.Text).regexp_match(naming, flags="i")
 
-    def quotes(value: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
-        return sa.func.strpos(sa.cast(value, sa.Text), spelled) > 0
+    def quotes(value: sa.ColumnElement[Any], sourced_id: str) -> sa.ColumnElement[bool]:
+        return sa.func.strpos(sa.cast(value, sa.Text), json.dumps(sourced_id, ensure_ascii=False)) > 0
 
     rejected, changed = sync_rejections.c, sync_changes.c
     about = [names_record(TYPES[table.name], ids[0]) for table in OF_PEOPLE]
     values = names(rejected.value, rejected.sourced_id, rejected.records)
     connection.execute(sa.delete(sync_rejections).where(sa.or_(*about, values)))
-    about = [quotes(sa.func.jsonb_extract_path(changed.fields, name)) for name in REFERRING]
+    about = [quotes(sa.func.jsonb_extract_path(changed.fields, name), ids[0]) for name in REFERRING]
     about.append(changed.sourced_id == sa.any_(sa.literal(list(ids), CTexts)))
     # An enrollment that the purge has deleted is in no list of ids, and its own may be made from that of the person.
     feed, _, made = ids[0].partition(":")
     if own := made.partition(":")[2]:
         about.append(changed.sourced_id.regexp_match(f"^{re.escape(feed)}:.*:{re.escape(own)}(:|$)"))
     connection.execute(sa.delete(sync_changes).where(sa.or_(*about, names(changed.fields))))
-    about = [quotes(sync_runs.c.preview), names(sync_runs.c.preview)]
+    about = [*(quotes(sync_runs.c.preview, own) for own in ids), names(sync_runs.c.preview)]
     connection.execute(sa.update(sync_runs).where(sa.or_(*about)).values(preview=None))
 
 

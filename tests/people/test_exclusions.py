@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import subprocess
@@ -306,6 +307,47 @@ def test_under_a_lost_key_people_stay_out_until_they_are_out_under_the_new_one(
         assert ID not in connection.scalars(sa.select(tables.users.c.sourced_id)).all()
 
 
+def test_an_erasure_takes_the_id_of_a_person_who_was_hidden_under_a_lost_key(
+    engine: sa.Engine, springfield: Path
+) -> None:
+    load_first(engine, "feed", springfield)
+    with engine.begin() as connection:
+        exclude_person(connection, TESTER, ExclusionKind.HIDDEN, ID, SETTINGS)
+    other = Settings(secret_key="another secret key of the tests, long enough")
+    with engine.begin() as connection:
+        exclude_person(connection, TESTER, ExclusionKind.ERASED, ID, other, must_be_known=False)
+        assert connection.scalars(sa.select(tables.exclusions.c.sourced_id)).all() == [None]
+
+
+# What a script has printed for a preview, and whether it is still running; whether an erasure of the person takes it.
+PREVIEWS = {
+    "an enrollment of the person": ('{"samples": ["student: Zo\\u00eb Garcia in Math"]}', False, True),
+    "an enrollment of somebody else": ('{"samples": ["student: Zoe Garciaz in Math"]}', False, False),
+    "nothing yet": ("", True, True),
+}
+
+
+@pytest.mark.parametrize(("said", "is_running", "goes"), PREVIEWS.values(), ids=PREVIEWS)
+def test_an_erasure_takes_the_previews_that_name_the_person(
+    engine: sa.Engine, springfield: Path, tmp_path: Path, said: str, *, is_running: bool, goes: bool
+) -> None:
+    """The preview of a path has no copy of the export, and the sample of an enrollment no id of the person."""
+    for header, value in (("givenName", "Zo\xeb"), ("familyName", "Garcia"), ("middleName", "")):
+        cell_of("users", ID, header, value)(springfield)
+    load(engine, "feed", springfield, options=OPTIONS)
+    folder = tmp_path / "previews" / "0123"
+    folder.mkdir(parents=True)
+    with engine.begin() as connection:
+        removal = exclude_person(connection, TESTER, ExclusionKind.ERASED, ID, SETTINGS)
+    with (folder / "output.txt").open("w") as output:
+        output.write(said)
+        output.flush()
+        if is_running:
+            fcntl.flock(output, fcntl.LOCK_EX)
+        finish(engine, tmp_path, removal, 0)
+    assert folder.exists() != goes
+
+
 def test_an_erasure_under_a_lost_key_is_lifted_by_its_reference(
     engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
 ) -> None:
@@ -450,11 +492,16 @@ def read_logged(engine: sa.Engine) -> list[Any]:
         ("email='O''Brien@example.org'", "email='(erased)'"),
         (f"sourcedId~'spr-student-2,{ID}'", "sourcedId~'spr-student-2,(erased)'"),
         ("username='false' OR grades~'03'", "username='(erased)' OR grades~'03'"),
+        ("userProfiles.credentials.username='of-profile'", "userProfiles.credentials.username='(erased)'"),
     ],
 )
 def test_a_rule_that_names_the_person_ends_before_and_leaves_the_log(
     engine: sa.Engine, grant_students: Callable[[str], None], students: str, left: str
 ) -> None:
+    with engine.begin() as connection:
+        profile = {"user_id": ID, "profile_id": "1", "profile_type": "x", "vendor_id": "y"}
+        credentials = [{"type": "x", "username": "of-profile"}]
+        connection.execute(sa.insert(tables.user_profiles).values(**profile, credentials=credentials))
     grant_students(students)
     with pytest.raises(CommandError, match=r"rules of ruled@vendor\.example name the person"):
         exclude(engine, ID)

@@ -259,7 +259,7 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
 def test_a_purged_person_leaves_no_trace(service: Service) -> None:
     """After the days that the settings keep rejected rows and changes."""
     service.roster("sync", "discard", "3")
-    drop_previews_with(service.home, lambda _folder: True)
+    drop_previews_with(service.home, lambda _folder: True, lambda _said: False)
     both(*map(forget, ("users", "enrollments", "demographics")))(service.export)
     assert service.load(change_days=30) == "done"
     with service.engine.begin() as connection:
