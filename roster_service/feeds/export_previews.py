@@ -28,7 +28,7 @@ from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import FeedState, read_added_feed, require_feed_name
 from roster_service.feeds.feeds import FORMATS, add_feed
 from roster_service.feeds.private_files import make_private
-from roster_service.feeds.runs import start_load
+from roster_service.feeds.runs import read_load, start_load
 from roster_service.feeds.scripts import Background, Bounds, end_script, read_background, start_script
 
 FOLDER, FACTS, EXPORT = "previews", "preview.json", "export"
@@ -151,12 +151,12 @@ def list_previews(home: Path) -> list[OpenPreview]:
     """Lists the previews that nobody has loaded or discarded yet, the newest first."""
     found = []
     for folder in (home / FOLDER).glob("*"):
-        if (folder / LOADED).exists():
-            continue
         # One that is discarded meanwhile is gone.
         with contextlib.suppress(OSError, CommandError):
             since = datetime.fromtimestamp((folder / FACTS).stat().st_mtime, UTC)
-            found.append(OpenPreview(find_preview(home, folder.name), since.isoformat(timespec="seconds")))
+            preview = find_preview(home, folder.name)
+            if not _is_being_loaded(home, preview):
+                found.append(OpenPreview(preview, since.isoformat(timespec="seconds")))
     return sorted(found, key=lambda it: it.since, reverse=True)
 
 
@@ -171,14 +171,21 @@ def read_dry_run(home: Path, preview: ExportPreview) -> Background:
     return replace(found, text=f"the dry run ended without a report; it is ended {bounds}. {found.text[-500:]}".strip())
 
 
-def add_previewed_feed(connection: sa.Connection, actor: Actor, preview: ExportPreview) -> None:
+def _is_being_loaded(home: Path, preview: ExportPreview) -> bool:
+    """Whether a load of a preview is under way. One that has changed nothing, because another command was under way or
+    the export is refused, can begin again."""
+    load = read_load(home, preview.feed) if (home / FOLDER / preview.id / LOADED).exists() else None
+    return load is not None and load.is_running
+
+
+def add_previewed_feed(connection: sa.Connection, actor: Actor, home: Path, preview: ExportPreview) -> None:
     """Adds the feed of a preview if it is new, with the path of the export unless that was uploaded. The caller commits
-    before `load_preview`, because the loader reads the feed. Raises CommandError for a feed that was added, removed or
-    changed meanwhile."""
+    before `load_preview`, because the loader reads the feed. Raises CommandError for a feed that was removed, changed
+    or, by another one than this preview, added meanwhile."""
     if _require_feed(connection, preview.feed, preview.format):
         path = None if preview.is_upload else Path(preview.path)
         add_feed(connection, actor, preview.feed, preview.format, path)
-    elif preview.is_new:
+    elif preview.is_new and not (home / FOLDER / preview.id / LOADED).exists():
         raise CommandError(f"there is a feed {preview.feed} already")
 
 
@@ -194,9 +201,9 @@ def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: E
 
 
 def drop_preview(home: Path, preview: ExportPreview) -> None:
-    """Ends the dry run of a preview, and deletes it, and the export if it was uploaded. Raises CommandError once its
-    load has begun, which reads that."""
-    if (home / FOLDER / preview.id / LOADED).exists():
+    """Ends the dry run of a preview, and deletes it, and the export if it was uploaded. Raises CommandError while its
+    load is under way, which reads that."""
+    if _is_being_loaded(home, preview):
         raise CommandError("the export of this preview is being loaded already")
     _drop(home / FOLDER / preview.id)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import html
 import io
 import json
@@ -277,7 +278,13 @@ def test_a_preview_is_listed_until_it_is_discarded(
         # Its load reads the export that was uploaded.
         mark = console.home / export_previews.FOLDER / listed["preview"]["id"] / export_previews.LOADED
         mark.touch()
-        assert (read(browser, page)["previews"], browser.send(f"{preview}/drop").status_code) == ([], 422)
+        load = scripts.name_folder(console.home, "load", listed["preview"]["feed"])
+        load.mkdir(parents=True)
+        with (load / scripts.OUTPUT).open("w") as output:
+            fcntl.flock(output, fcntl.LOCK_EX)
+            assert (read(browser, page)["previews"], browser.send(f"{preview}/drop").status_code) == ([], 422)
+        # It has ended, and changed nothing.
+        assert read(browser, page)["previews"] == [listed]
         mark.unlink()
         # Its feed has another name by now.
         facts = mark.with_name(export_previews.FACTS)
@@ -285,6 +292,21 @@ def test_a_preview_is_listed_until_it_is_discarded(
         assert [it["preview"]["feed"] for it in read(browser, "/feeds")["previews"]] == ["former"]
         assert browser.send(f"{preview}/drop").status_code == 303
         assert read(browser, page)["previews"] == []
+
+
+def test_a_preview_whose_load_has_changed_nothing_is_loaded_again(
+    own_console: Console, export: Path, in_process: None
+) -> None:
+    """As beside another command: its new feed is there, and has no record."""
+    browser = own_console.log_in()
+    sent = browser.send("/feeds/path", name="loaded again", format="oneroster", path=str(export))
+    preview = sent.headers["Location"].removeprefix("/console")
+    with own_console.engine.begin() as connection:
+        add_feed(connection, TESTER, "loaded again", "oneroster", export)
+    assert browser.send(f"{preview}/load").status_code == 422
+    (own_console.home / export_previews.FOLDER / preview.rpartition("/")[2] / export_previews.LOADED).touch()
+    assert browser.send(f"{preview}/load").status_code == 303
+    assert read_outcomes(own_console, "loaded again") == ["done"]
 
 
 @pytest.mark.parametrize("name", NAMES)

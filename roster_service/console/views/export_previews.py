@@ -52,7 +52,7 @@ def load(sent: Submission) -> Outcome:
     """Adds the feed if it is new, and starts the load."""
     preview = _find(sent)
     with sent.change() as connection:
-        add_previewed_feed(connection, sent.actor, preview)
+        add_previewed_feed(connection, sent.actor, sent.settings.home, preview)
     with sent.change() as connection:
         load_preview(connection, sent.actor, sent.settings.home, preview)
     return Moved(f"/feeds/{to_segment(preview.feed)}", "The load has begun. This page shows when it ends.")
@@ -62,7 +62,7 @@ def add(sent: Submission) -> Outcome:
     """Adds the feed, and leaves the load to the nightly sync."""
     preview = _find(sent)
     with sent.change() as connection:
-        add_previewed_feed(connection, sent.actor, preview)
+        add_previewed_feed(connection, sent.actor, sent.settings.home, preview)
     drop_preview(sent.settings.home, preview)
     return Moved(f"/feeds/{to_segment(preview.feed)}", "The feed is added. The nightly sync loads its export.")
 
