@@ -155,7 +155,16 @@ def exclude_person(
         _delete_orderings(connection, ids)
         if records or departed:
             publish(connection, feed_ids, as_of=stamp, deletions_since=stamp, noted=noted)
-    return Removal(kind, hasher.name_id(sourced_id), rare, records, ids, tuple(held), tuple(kept), person is not None)
+    return Removal(
+        kind=kind,
+        reference=hasher.name_id(sourced_id),
+        naming=rare,
+        records=records,
+        ids=ids,
+        held_exports=tuple(held),
+        kept_exports=tuple(kept),
+        is_named=person is not None,
+    )
 
 
 def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say: Say = _say_nothing) -> bool:
