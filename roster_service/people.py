@@ -171,8 +171,8 @@ def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say:
     """Does what follows the commit of a removal: deletes the exports that have an erased person from the data folder,
     and sweeps. `seconds`: to wait at most; it says so. Returns whether the requests that began before the removal have
     ended. Raises StorageError, after all else, for an export that it cannot find and delete."""
-    named = [(export, home) for export in (*removal.held_exports, *removal.kept_exports)]
-    left = [str(locate_export(*export)) for export in named if not drop_export(*export)]
+    exports = (*removal.held_exports, *removal.kept_exports)
+    left = [str(locate_export(export, home)) for export in exports if not drop_export(export, home)]
     if removal.naming is not None:
         names_person = functools.partial(is_named, naming=removal.naming)
         drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]), names_person)

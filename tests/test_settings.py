@@ -207,9 +207,8 @@ def test_a_file_without_a_whole_key_is_refused(tmp_path: Path, text: str) -> Non
         Settings(home=tmp_path).find_secret_key()
 
 
-def test_a_value_for_a_process_counts_instead_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "kept").write_text("127.0.0.1:8001")
-    given = {"ROSTER_CONSOLE_FILE": str(tmp_path / "kept"), "ROSTER_PORT": "81", "PATH": "/bin"}
+def test_a_value_for_a_process_counts_instead_of_a_file() -> None:
+    given = {"ROSTER_CONSOLE_FILE": "/run/secrets/console", "ROSTER_PORT": "81", "PATH": "/bin"}
     made = override(given, {"ROSTER_CONSOLE": "off"})
     assert made == {"ROSTER_CONSOLE": "off", "ROSTER_PORT": "81", "PATH": "/bin"}
 

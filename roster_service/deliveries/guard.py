@@ -16,9 +16,9 @@ from roster_service.feeds.feed_conditions import list_conditions
 from roster_service.feeds.feeds import list_feeds
 from roster_service.settings import Settings
 
-# Beside them in a sample: the hash of no id, which tells with which key the others were made.
-KEY = "key"
 KINDS = ("users", "classes", "enrollments")
+# Beside the kinds in a sample: the hash of no id, which tells with which key the others were made.
+KEY = "key"
 # The ids of a kind that are compared: those with the smallest hashes, the same ones every night.
 SAMPLED = 500
 _HASH_BYTES = 6

@@ -174,8 +174,13 @@ def read_dry_run(home: Path, preview: ExportPreview) -> Background:
 def _is_being_loaded(home: Path, preview: ExportPreview) -> bool:
     """Whether a load of a preview is under way. One that has changed nothing, because another command was under way or
     the export is refused, can begin again."""
-    load = read_load(home, preview.feed) if (home / FOLDER / preview.id / LOADED).exists() else None
+    load = read_load(home, preview.feed) if _was_loaded(home, preview) else None
     return load is not None and load.is_running
+
+
+def _was_loaded(home: Path, preview: ExportPreview) -> bool:
+    """Whether a load of a preview has begun, however it ended."""
+    return (home / FOLDER / preview.id / LOADED).exists()
 
 
 def add_previewed_feed(connection: sa.Connection, actor: Actor, home: Path, preview: ExportPreview) -> None:
@@ -185,7 +190,7 @@ def add_previewed_feed(connection: sa.Connection, actor: Actor, home: Path, prev
     if _require_feed(connection, preview.feed, preview.format):
         path = None if preview.is_upload else Path(preview.path)
         add_feed(connection, actor, preview.feed, preview.format, path)
-    elif preview.is_new and not (home / FOLDER / preview.id / LOADED).exists():
+    elif preview.is_new and not _was_loaded(home, preview):
         raise CommandError(f"there is a feed {preview.feed} already")
 
 

@@ -118,7 +118,7 @@ def start_script(
         output.truncate(0)
         process = subprocess.Popen(  # noqa: S603  (our own script)
             _make_command(name, arguments, bounds),
-            env=override(_make_environment(connection), {"ROSTER_HOME": str(home.resolve())}),
+            env=_make_environment(connection, ROSTER_HOME=str(home.resolve())),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -181,6 +181,7 @@ def _make_command(name: str, arguments: Sequence[str | Path], bounds: Bounds | N
     return [sys.executable, *before, "-m", f"sync_scripts.{name}", *arguments]
 
 
-def _make_environment(connection: sa.Connection) -> dict[str, str]:
+def _make_environment(connection: sa.Connection, **values: str) -> dict[str, str]:
+    """The environment of a script. `values`: of settings, beside the database."""
     url = find_owner_url(connection).render_as_string(hide_password=False)
-    return override(os.environ, {"ROSTER_DATABASE_URL": url})
+    return override(os.environ, {"ROSTER_DATABASE_URL": url, **values})
