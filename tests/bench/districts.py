@@ -39,6 +39,7 @@ from roster_service.serving.request import AuthorizedRequest
 from roster_service.serving.warm_up import make_orderings
 from sync_scripts.applying.writes import make_missing_indexes
 from tests.actors import TESTER
+from tests.bench.processor_time import read_processor_seconds
 from tests.serving.conftest import SECRET_KEY, add_vendor, make_request, make_token
 from tests.serving.plain_pages import Question
 
@@ -168,15 +169,13 @@ class Bench:
         return spent
 
     def _read_processor_ms(self) -> float:
-        """Of this process and of PostgreSQL, whose main process has the time of its ended children."""
+        """Of this process and of PostgreSQL."""
         with self.engine.connect() as connection:
             backend = psutil.Process(connection.scalar(sa.text("SELECT pg_backend_pid()")))
         main = backend.parent()
         if main is None:
             raise RuntimeError("the server has ended")
-        times = [each.cpu_times() for each in (psutil.Process(), main, *main.children())]
-        ended = main.cpu_times()
-        return 1000 * (sum(it.user + it.system for it in times) + ended.children_user + ended.children_system)
+        return 1000 * read_processor_seconds(os.getpid(), main.pid)
 
     def forget(self) -> None:
         """Removes all orderings."""

@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import sqlalchemy as sa
 
 from roster_service.db.embedded_server import SOCKET, open_embedded
 from roster_service.db.postgres_programs import find_programs
 from tests.bench.load import Job, measure_rate
 from tests.bench.place import OURS, Place, find_port, open_place, serve
+from tests.bench.processor_time import find_postmaster, read_processor_seconds
 
 STUDENTS = int(os.environ.get("STUDENTS", "20000"))
 SECONDS = float(os.environ.get("SECONDS", "3"))
@@ -74,13 +74,6 @@ def open_standby(home: Path) -> Iterator[str]:
             yield url
 
 
-def read_processor_seconds(cluster: Path) -> float:
-    """The processor time of all processes of a server that run now."""
-    pid = int((cluster / "postmaster.pid").read_text().split()[0])
-    family = [psutil.Process(pid), *psutil.Process(pid).children()]
-    return sum(process.cpu_times().user + process.cpu_times().system for process in family)
-
-
 def list_targets(place: Place) -> dict[str, str]:
     """The targets with ids and offsets of this district."""
     with place.engine.connect() as connection:
@@ -129,9 +122,9 @@ def compare_standby(place: Place, home: Path) -> None:
             found: dict[int, list[list[float]]] = {plain: [], reading: []}
             for _ in range(ROUNDS):
                 for port in found:
-                    before = [read_processor_seconds(cluster) for cluster in clusters]
+                    before = [read_processor_seconds(find_postmaster(cluster)) for cluster in clusters]
                     number = measure_rate(Job(port, target, headers, CONNECTIONS, SECONDS)) * SECONDS
-                    after = [read_processor_seconds(cluster) for cluster in clusters]
+                    after = [read_processor_seconds(find_postmaster(cluster)) for cluster in clusters]
                     found[port].append([(b - a) / number * 1e6 for a, b in zip(before, after, strict=True)])
             alone = statistics.median(row[0] for row in found[plain])
             primary, standby = (statistics.median(column) for column in zip(*found[reading], strict=True))

@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests.bench.processor_time import find_postmaster, read_processor_seconds
 from tests.cli.alone_check import find_free_port
 from tools.generate_district import main as generate
 
@@ -40,7 +41,6 @@ EMAIL = "{}@bench.example"
 SCOPES = ("roster.readonly", "roster-core.readonly", "roster-demographics.readonly", "guardians.readonly")
 FLAGS = ("demographics", "contacts", "enrollments")
 ROOT = "/ims/oneroster/v1p1"
-TICK = 1000 / os.sysconf("SC_CLK_TCK")
 # New filters of a vendor may take a bounded time a minute.
 MOST_FRESH = 15
 # The two vendors of both versions: of the whole district, and of one school.
@@ -112,35 +112,17 @@ class Version:
                 if child.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError((self.home / "log").read_text()[-2000:])
                 time.sleep(0.2)
-            self.roots = [child.pid, self._find_postmaster()]
+            (file,) = self.home.rglob("postmaster.pid")
+            self.roots = [child.pid, find_postmaster(file.parent)]
             self.connection = http.client.HTTPConnection(HOST, self.port, timeout=600)
             yield
         finally:
             child.send_signal(signal.SIGINT)
             child.wait(60)
 
-    def _find_postmaster(self) -> int:
-        (file,) = self.home.rglob("postmaster.pid")
-        return int(file.read_text().split()[0])
-
     def spend(self) -> float:
         """Milliseconds that the processors have spent in the service and in its PostgreSQL."""
-        children: dict[int, list[int]] = {}
-        spent: dict[int, int] = {}
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with contextlib.suppress(OSError):
-                    # Behind the name, which may have a blank: the state, the parent, and so on.
-                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                    children.setdefault(int(fields[1]), []).append(int(entry.name))
-                    # With that of children who have ended.
-                    spent[int(entry.name)] = sum(map(int, fields[11:15]))
-        left, total = list(self.roots), 0
-        while left:
-            process = left.pop()
-            total += spent.get(process, 0)
-            left += children.get(process, [])
-        return total * TICK
+        return 1000 * read_processor_seconds(*self.roots)
 
     def ask(self, target: str, headers: Mapping[str, str], body: object = None) -> tuple[int, Mapping[str, str], bytes]:
         """One request over the connection that is kept open: status, headers, body."""
