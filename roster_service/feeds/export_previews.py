@@ -230,6 +230,8 @@ def drop_previews_with(home: Path, has_person: Callable[[Path], bool], names_per
         made = read_background(folder)
         # The report has escapes for some letters.
         said = "" if made is None else f"{made.text} {json.dumps(made.report, ensure_ascii=False)}"
+        with contextlib.suppress(CommandError):
+            said += f" {find_preview(home, folder.name).source}"
         if (made is not None and made.is_running) or has_person(folder) or names_person(said):
             _drop(folder)
 

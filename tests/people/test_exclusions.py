@@ -27,6 +27,7 @@ from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db import tables
 from roster_service.errors import CommandError, SettingError, StorageError
 from roster_service.feeds.exclusions import ExclusionKind
+from roster_service.feeds.export_previews import FACTS, ExportPreview
 from roster_service.feeds.feeds import Pause, pause_feed
 from roster_service.feeds.sync_lock import hold_lock
 from roster_service.people import (
@@ -319,17 +320,19 @@ def test_an_erasure_takes_the_id_of_a_person_who_was_hidden_under_a_lost_key(
         assert connection.scalars(sa.select(tables.exclusions.c.sourced_id)).all() == [None]
 
 
-# What a script has printed for a preview, and whether it is still running; whether an erasure of the person takes it.
+# The name of the file that was uploaded, what a script has printed for its preview, and whether it is still running;
+# whether an erasure of the person takes it.
 PREVIEWS = {
-    "an enrollment of the person": ('{"samples": ["student: Zo\\u00eb Garcia in Math"]}', False, True),
-    "an enrollment of somebody else": ('{"samples": ["student: Zoe Garciaz in Math"]}', False, False),
-    "nothing yet": ("", True, True),
+    "the file has the name": ("Zo\xeb Garcia.zip, uploaded", "{}", False, True),
+    "an enrollment of the person": ("x.zip", '{"samples": ["student: Zo\\u00eb Garcia in Math"]}', False, True),
+    "an enrollment of somebody else": ("x.zip", '{"samples": ["student: Zoe Garciaz in Math"]}', False, False),
+    "nothing yet": ("x.zip", "", True, True),
 }
 
 
-@pytest.mark.parametrize(("said", "is_running", "goes"), PREVIEWS.values(), ids=PREVIEWS)
+@pytest.mark.parametrize(("source", "said", "is_running", "goes"), PREVIEWS.values(), ids=PREVIEWS)
 def test_an_erasure_takes_the_previews_that_name_the_person(
-    engine: sa.Engine, springfield: Path, tmp_path: Path, said: str, *, is_running: bool, goes: bool
+    engine: sa.Engine, springfield: Path, tmp_path: Path, source: str, said: str, *, is_running: bool, goes: bool
 ) -> None:
     """The preview of a path has no copy of the export, and the sample of an enrollment no id of the person."""
     for header, value in (("givenName", "Zo\xeb"), ("familyName", "Garcia"), ("middleName", "")):
@@ -337,6 +340,8 @@ def test_an_erasure_takes_the_previews_that_name_the_person(
     load(engine, "feed", springfield, options=OPTIONS)
     folder = tmp_path / "previews" / "0123"
     folder.mkdir(parents=True)
+    facts = dict.fromkeys(ExportPreview.__dataclass_fields__, "") | {"id": folder.name, "source": source}
+    (folder / FACTS).write_text(json.dumps(facts))
     with engine.begin() as connection:
         removal = exclude_person(connection, TESTER, ExclusionKind.ERASED, ID, SETTINGS)
     with (folder / "output.txt").open("w") as output:
