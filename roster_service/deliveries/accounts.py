@@ -30,8 +30,8 @@ from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
 MADE, WAITING, SENT, FAILED = "made", "waiting", "sent", "failed"
-# Why a run has ended that did not say so.
-INTERRUPTED = "its process ended before the file was sent"
+# What is known of a run whose process was killed, before the next try has looked.
+INTERRUPTED = "its process was interrupted, and whether the receiver has the file is found out by the next try"
 # The first number of the locks of deliveries, "Delv". The second one is the hash of the name.
 LOCK_CLASS = 0x44656C76
 # A process holds the lock of its delivery until it has recorded the end of the run.
@@ -151,6 +151,8 @@ class Delivery:
             )
         if self.state == WAITING and self.message == FIRST:
             return "The first file waits for an operator to look at it and approve it"
+        if self.message == INTERRUPTED:
+            return f"The last try failed: {self.message}"
         return {
             None: "No file was made yet",
             MADE: "A file is being made or sent",

@@ -225,7 +225,7 @@ class Sender:
         for run in runs:
             is_sent = run.is_here and run.uploaded_at is not None and run.file_name in absent
             part = ": a part of it may be at the receiver" if found.in_place and run.file_name is not None else ""
-            message = run.message or f"{accounts.INTERRUPTED}{part}"
+            message = run.message or f"its process ended before the file was sent{part}"
             self._end(run.id, *((accounts.SENT, None) if is_sent else (accounts.FAILED, message)))
 
     def _remove_parts(self, found: Delivery, names: Collection[str]) -> set[str]:
